@@ -1,0 +1,60 @@
+//! The command line: one file a subcommand, all of one shape: `Args` and `run`.
+
+pub mod bench;
+pub mod cost;
+pub mod data;
+pub mod doctor;
+pub mod generate;
+pub mod parity;
+pub mod report;
+pub mod run;
+pub mod validate;
+
+use clap::{Parser, Subcommand};
+
+/// Can attention weights be synthesized instead of computed from QKᵀ? Trains, measures and draws the paper's tables.
+#[derive(Debug, Parser)]
+#[command(name = "synthesizer", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Train what experiment files describe; finished runs are skipped, interrupted ones go on
+    Run(run::Args),
+    /// Check experiment files without training
+    Validate(validate::Args),
+    /// Make tables, figures and the page from the files under results/
+    Report(report::Args),
+    /// Parameters and floating-point operations of any mix and shape
+    Cost(cost::Args),
+    /// Compare the attention layer with golden files
+    Parity(parity::Args),
+    /// Measure time and memory
+    Bench(bench::Args),
+    /// Read lines from stdin and translate or complete them with a trained run
+    Generate(generate::Args),
+    /// List and fetch corpora
+    Data(data::Args),
+    /// Say what this machine has, and what is wrong
+    Doctor(doctor::Args),
+}
+
+impl Cli {
+    /// Runs the subcommand that was typed.
+    pub fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            Command::Run(args) => run::run(args),
+            Command::Validate(args) => validate::run(args),
+            Command::Report(args) => report::run(args),
+            Command::Cost(args) => cost::run(args),
+            Command::Parity(args) => parity::run(args),
+            Command::Bench(args) => bench::run(args),
+            Command::Generate(args) => generate::run(args),
+            Command::Data(args) => data::run(args),
+            Command::Doctor(args) => doctor::run(args),
+        }
+    }
+}

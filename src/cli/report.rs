@@ -1,0 +1,10 @@
+//! `synthesizer report`.
+
+/// Options of `report`.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs the subcommand.
+pub fn run(_args: Args) -> anyhow::Result<()> {
+    anyhow::bail!("not there yet")
+}

@@ -1,0 +1,29 @@
+//! How an error becomes an exit code.
+
+use std::process::ExitCode;
+
+/// Errors on which the exit code depends; every other error is the user's to mend (exit code 2).
+#[derive(Debug, thiserror::Error)]
+pub enum Outcome {
+    /// Ctrl-C: what was running is saved. Exit code 130.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+    /// A check that was asked for did not hold, or training failed on its own (NaN loss). Exit code 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// 130 for an interrupt, 1 for a failed check or an error inside LibTorch, 2 for what the user can mend.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    for cause in error.chain() {
+        match cause.downcast_ref::<Outcome>() {
+            Some(Outcome::Interrupted(_)) => return ExitCode::from(130),
+            Some(Outcome::Failed(_)) => return ExitCode::from(1),
+            None => {}
+        }
+        if cause.is::<tch::TchError>() {
+            return ExitCode::from(1);
+        }
+    }
+    ExitCode::from(2)
+}

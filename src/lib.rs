@@ -1,0 +1,18 @@
+//! A reproduction harness for "Synthesizer: Rethinking Self-Attention for Transformer Models" (Tay et al., arXiv 2005.00743).
+//!
+//! Imports run downwards only: [`cli`] reads everything; [`report`] reads result files; [`train`] drives a [`task`];
+//! a task joins [`data`], a [`model`], a [`decode`] search and [`metric`]s; models are built on [`attention`].
+//! [`experiment`] is plain data.
+
+pub mod attention;
+pub mod bench;
+pub mod cli;
+pub mod data;
+pub mod decode;
+pub mod error;
+pub mod experiment;
+pub mod metric;
+pub mod model;
+pub mod report;
+pub mod task;
+pub mod train;

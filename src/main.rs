@@ -1,0 +1,17 @@
+//! `synthesizer`: parse, dispatch, print `error: …` with its causes, exit code.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match synthesizer::cli::Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            for cause in error.chain().skip(1) {
+                eprintln!("  caused by: {cause}");
+            }
+            synthesizer::error::exit_code(&error)
+        }
+    }
+}
