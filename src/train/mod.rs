@@ -1,1 +1,13 @@
-//! train
+//! Training: one loop for every task.
+
+pub mod adam;
+pub mod attention_log;
+pub mod checkpoint;
+pub mod interrupt;
+pub mod log;
+pub mod memory;
+pub mod outcome;
+pub mod parameters;
+pub mod progress;
+pub mod schedule;
+pub mod trainer;
