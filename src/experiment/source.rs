@@ -146,12 +146,10 @@ fn remove(table: &mut DeTable, span: &Range<usize>) -> bool {
 /// serde's words for an error, turned into ours: what is wrong, and what to do.
 fn reword(message: &str, name: &str) -> (String, String) {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let section = section_of(name);
     if message.starts_with("unknown field") && !quoted.is_empty() {
-        let text = match section {
-            "" => format!("unknown key `{}`", quoted[0]),
-            section => format!("unknown key `{}` in [{section}]", quoted[0]),
-        };
+        let section = section_of(name);
+        let within = if section.is_empty() { String::new() } else { format!(" in {section}") };
+        let text = format!("unknown key `{}`{within}", quoted[0]);
         let elsewhere = sections_with(quoted[0]);
         let mut help = suggest(quoted[0], &quoted[1..]);
         if !elsewhere.is_empty() {
@@ -159,9 +157,12 @@ fn reword(message: &str, name: &str) -> (String, String) {
         }
         return (text, help);
     }
-    let key = name.rsplit('.').next().unwrap_or(name);
+    let key = match name.rsplit_once('.') {
+        Some((list, index)) if index.parse::<usize>().is_ok() => format!("an element of `{}`", last_word(list)),
+        _ => format!("`{}`", last_word(name)),
+    };
     if message.starts_with("unknown variant") && !quoted.is_empty() {
-        return (format!("`{key}` can't be `{}`", quoted[0]), suggest(quoted[0], &quoted[1..]));
+        return (format!("{key} can't be `{}`", quoted[0]), suggest(quoted[0], &quoted[1..]));
     }
     if let Some((found, expected)) = message.split_once(", expected ") {
         let found = found.trim_start_matches("invalid type: ").trim_start_matches("invalid value: ");
@@ -174,21 +175,19 @@ fn reword(message: &str, name: &str) -> (String, String) {
             other if other.starts_with("struct ") => "a section",
             other => other,
         };
-        return (
-            format!("`{}` is {found}, but must be {expected}", if key.is_empty() { "it" } else { key }),
-            String::new(),
-        );
+        return (format!("{key} is the {found}, but must be {expected}"), String::new());
     }
     (lines_joined(message), String::new())
 }
 
-/// `variant.0.model.heads` is in `variant.model`; `mix` is in no section.
-fn section_of(name: &str) -> &str {
-    let within = name.strip_prefix("variant.").and_then(|rest| rest.split_once('.')).map_or(name, |(_, rest)| rest);
-    match within.split_once('.') {
-        Some((section, _)) => section,
-        None if within.len() < name.len() => "[variant]",
-        None => "",
+/// `variant.0.model.heads` is in `[variant.model]`, `mix` in no section.
+fn section_of(name: &str) -> String {
+    let of_variant = name.strip_prefix("variant.").and_then(|rest| rest.split_once('.')).map(|(_, rest)| rest);
+    match (of_variant.unwrap_or(name).split_once('.'), of_variant) {
+        (Some((section, _)), None) => format!("[{section}]"),
+        (Some((section, _)), Some(_)) => format!("[variant.{section}]"),
+        (None, Some(_)) => "[[variant]]".to_owned(),
+        (None, None) => String::new(),
     }
 }
 
@@ -209,6 +208,10 @@ fn sections_with(key: &str) -> Vec<String> {
         ("[decode]", knows::<DecodeToml>(key)),
     ];
     sections.iter().filter(|(_, knows)| *knows).map(|(name, _)| (*name).to_owned()).collect()
+}
+
+fn last_word(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 fn lines_joined(message: &str) -> String {
