@@ -1,1 +1,4 @@
-//! train
+//! Training: device, loop, optimizer, schedule, checkpoint.
+
+pub mod device;
+pub mod libtorch;
