@@ -3,9 +3,10 @@
 pub mod adam;
 pub mod attention_log;
 pub mod checkpoint;
+pub mod device;
 pub mod interrupt;
+pub mod libtorch;
 pub mod log;
-pub mod memory;
 pub mod outcome;
 pub mod parameters;
 pub mod progress;
