@@ -1,5 +1,6 @@
 //! The paper's subject: multi-head self-attention whose logits are any mix of functions.
 
+pub mod cost;
 pub mod registry;
 
 use serde::{Deserialize, Serialize};
