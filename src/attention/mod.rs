@@ -4,6 +4,7 @@
 //! [`registry::FUNCTIONS`], then the masks, softmax, dropout, times the values, and the output projection.
 
 pub mod cache;
+pub mod cost;
 pub mod cross;
 pub mod dense;
 pub mod dot_product;

@@ -1,1 +1,5 @@
-//! bench
+//! Measuring time and memory.
+
+pub mod attention;
+pub mod memory;
+pub mod sampling;

@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand, all of one shape: `Args` and `run`.
 
 pub mod bench;
+mod columns;
 pub mod cost;
 pub mod data;
 pub mod doctor;

@@ -1,0 +1,68 @@
+//! The peak of a process's memory, by Linux's high-water mark.
+
+use std::io::Write;
+
+/// Runs `work` and returns how many bytes the resident memory rose above what it was before; `None` where the system does not
+/// tell (not Linux, or /proc closed), or where the memory in question is not the process's (CUDA: the caller does not ask).
+///
+/// Free memory that the allocator keeps is given back first, so that an earlier, larger run hides nothing; what `work`
+/// leaves allocated counts too. Pages are 4 KiB, and Linux counts them per core in bundles: the last few hundred KiB are noise.
+///
+/// # Errors
+/// Those of `work`.
+pub fn peak_above<E>(work: impl FnOnce() -> Result<(), E>) -> Result<Option<u64>, E> {
+    give_back();
+    let reset = reset();
+    let before = status("VmRSS:");
+    work()?;
+    let peak = status("VmHWM:");
+    Ok(match (reset, before, peak) {
+        (true, Some(before), Some(peak)) => Some(peak.saturating_sub(before)),
+        _ => None,
+    })
+}
+
+fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: malloc_trim only returns free pages to the system, and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Writing 5 sets the high-water mark to what is resident now (proc_pid_clear_refs(5)).
+fn reset() -> bool {
+    let file = std::fs::OpenOptions::new().write(true).open("/proc/self/clear_refs");
+    file.and_then(|mut file| file.write_all(b"5")).is_ok()
+}
+
+/// Bytes of an entry of /proc/self/status, which is given in kB of 1024.
+fn status(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: u64 = 1 << 20;
+
+    fn touch(mebibytes: u64) -> Result<(), ()> {
+        // Zeros would be pages that nobody has touched.
+        std::hint::black_box(vec![1u8; (mebibytes * MEBIBYTE) as usize]);
+        Ok(())
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_peak_is_seen_and_an_earlier_larger_one_is_not() {
+        let large = peak_above(|| touch(200)).unwrap().unwrap();
+        let small = peak_above(|| touch(20)).unwrap().unwrap();
+        // Other tests run in the same process, so only bounds that they can't cross.
+        assert!((190 * MEBIBYTE..260 * MEBIBYTE).contains(&large), "{large}");
+        assert!((18 * MEBIBYTE..90 * MEBIBYTE).contains(&small), "{small}");
+        assert_eq!(peak_above(|| Err("stop")), Err("stop"));
+    }
+}
