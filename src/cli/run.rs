@@ -8,7 +8,6 @@ use crate::task;
 use crate::train::device::{self, DeviceChoice};
 use crate::train::interrupt::Interrupt;
 use crate::train::outcome::{self, Circumstances};
-use crate::train::parameters;
 use crate::train::progress::{clock, Progress};
 use crate::train::trainer::{self, Job};
 use crate::train::{checkpoint, trainer::Trained};
@@ -134,7 +133,8 @@ fn standing(planned: &PlannedRun) -> Result<Standing> {
 fn differences(found: &str, wanted: &str) -> String {
     let (found, wanted): (Vec<&str>, Vec<&str>) = (found.lines().collect(), wanted.lines().collect());
     let only = |these: &[&str], those: &[&str]| {
-        let lines: Vec<String> = these.iter().filter(|line| !those.contains(line)).map(|line| line.to_string()).collect();
+        let lines: Vec<String> =
+            these.iter().filter(|line| !those.contains(line)).map(|line| line.to_string()).collect();
         if lines.is_empty() {
             "nothing".to_string()
         } else {
@@ -188,7 +188,11 @@ fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn train(planned: &PlannedRun, device: Device, interrupt: &Interrupt) -> Result<serde_json::Map<String, serde_json::Value>> {
+fn train(
+    planned: &PlannedRun,
+    device: Device,
+    interrupt: &Interrupt,
+) -> Result<serde_json::Map<String, serde_json::Value>> {
     let run = &planned.run;
     let task = task::build(run, device).with_context(|| planned.name.clone())?;
     let standing = standing(planned)?;
@@ -199,7 +203,7 @@ fn train(planned: &PlannedRun, device: Device, interrupt: &Interrupt) -> Result<
     for note in task.notes() {
         progress.say(&format!("{}: {note}", planned.name));
     }
-    let (trainable, total) = parameters::count(task.variables());
+    let (trainable, total) = crate::model::count_parameters(task.variables());
     let job = Job {
         name: &planned.name,
         run,
@@ -228,11 +232,8 @@ fn train(planned: &PlannedRun, device: Device, interrupt: &Interrupt) -> Result<
         command: std::env::args().collect::<Vec<_>>().join(" "),
     };
     let row = outcome::row(planned, &trained, &circumstances);
-    let metrics: Vec<String> = trained
-        .metrics
-        .iter()
-        .filter_map(|(name, value)| Some(format!("{name} {:.3}", value.as_f64()?)))
-        .collect();
+    let metrics: Vec<String> =
+        trained.metrics.iter().filter_map(|(name, value)| Some(format!("{name} {:.3}", value.as_f64()?))).collect();
     let time = clock(Duration::from_secs_f64(trained.train_seconds + trained.score_seconds));
     eprintln!("{}: done in {time}: {}", planned.name, metrics.join(", "));
     Ok(row)

@@ -36,6 +36,7 @@ pub const SMALLEST: usize = SPECIAL.len() + 256;
 const MOST_ROWS: usize = 1 << 22;
 
 /// A trained vocabulary with its merges.
+#[derive(Clone)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     json: String,

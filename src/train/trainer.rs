@@ -58,6 +58,8 @@ struct Trainer<'a> {
     batches: Vec<Vec<u32>>,
     /// Seconds of earlier sessions; `state.seconds` adds this session's.
     earlier: f64,
+    /// Step of the newest full checkpoint.
+    saved: Option<u64>,
     started: Instant,
     interval: Interval,
 }
@@ -115,6 +117,7 @@ pub fn train(job: &Job) -> Result<Trained> {
         adam,
         batches: job.task.epoch(state.epoch),
         earlier: state.seconds,
+        saved: resumed.then_some(state.step),
         state,
         started: Instant::now(),
         interval: Interval::new(),
@@ -202,13 +205,7 @@ impl Trainer<'_> {
         }
         let at = self.state.step + 1;
         if !total.is_finite() {
-            return Err(Outcome::Failed(format!(
-                "{}: the loss is {total} at step {at}; the last good checkpoint is of step {}. \
-                 Try a lower train.learning_rate, a longer train.warmup, or train.clip_norm",
-                job.name,
-                self.last_saved()
-            ))
-            .into());
+            return Err(self.diverged(&format!("the loss is {total} at step {at}")));
         }
         let norm = self.parameters.clip(job.run.train.clip_norm);
         self.adam.step(&mut self.parameters, rate, at);
@@ -221,8 +218,13 @@ impl Trainer<'_> {
         Ok(Step { loss: total / tokens as f64, gradient_norm: norm.double_value(&[]) })
     }
 
-    fn last_saved(&self) -> u64 {
-        self.state.step - self.state.step % self.job.run.train.evaluate_every
+    fn diverged(&self, what: &str) -> anyhow::Error {
+        let kept = match self.saved {
+            Some(step) => format!("the checkpoint of step {step} is kept"),
+            None => "no checkpoint was written yet".to_string(),
+        };
+        let advice = "Try a lower train.learning_rate, a longer train.warmup, or train.clip_norm";
+        Outcome::Failed(format!("{}: {what}; {kept}. {advice}", self.job.name)).into()
     }
 
     /// Dev loss; keeps the weights if they are the best, or may be averaged.
@@ -231,12 +233,7 @@ impl Trainer<'_> {
         let dev = job.task.dev()?;
         let (step, loss) = (self.state.step, dev.loss());
         if !loss.is_finite() {
-            return Err(Outcome::Failed(format!(
-                "{}: the dev loss is {loss} at step {step}; the last good checkpoint is an earlier one. \
-                 Try a lower train.learning_rate",
-                job.name
-            ))
-            .into());
+            return Err(self.diverged(&format!("the dev loss is {loss} at step {step}")));
         }
         if self.state.best.is_none_or(|(_, best)| loss < best.0) {
             self.state.best = Some((step, Exact(loss)));
@@ -277,7 +274,8 @@ impl Trainer<'_> {
         if let Some(dev) = line.dev_loss {
             status.push_str(&format!(", dev perplexity {:.2}", dev.exp()));
         }
-        let left = (self.earlier + self.started.elapsed().as_secs_f64()) / line.step as f64 * (steps - line.step) as f64;
+        let left =
+            (self.earlier + self.started.elapsed().as_secs_f64()) / line.step as f64 * (steps - line.step) as f64;
         job.progress.status(job.name, line.step, steps, &status, Duration::from_secs_f64(left));
     }
 
@@ -290,6 +288,7 @@ impl Trainer<'_> {
             Some(&self.adam),
             &self.state,
         )?;
+        self.saved = Some(self.state.step);
         for step in stale {
             // a file that stays costs disk and nothing else
             let _ = std::fs::remove_file(checkpoint::step_file(self.job.folder, step));
@@ -344,4 +343,3 @@ fn write_histograms(job: &Job, when: &str) -> Result<()> {
     }
     write_atomically(&path, &writer.into_inner()?)
 }
-
