@@ -1,9 +1,34 @@
 //! The paper's subject: multi-head self-attention whose logits are any mix of functions.
+//!
+//! x [B, L, d] with h heads of width d_h = d / h: logits S [B, h, L, L] from the [`mixture`] of the functions named in
+//! [`registry::FUNCTIONS`], then the masks, softmax, dropout, times the values, and the output projection.
 
+pub mod cache;
 pub mod cost;
+pub mod cross;
+pub mod dense;
+pub mod dot_product;
+mod error;
+pub mod factorized_dense;
+pub mod factorized_random;
+mod heads;
+pub mod mask;
+pub mod mixture;
+pub mod random;
 pub mod registry;
 
+pub use cross::{CrossAttention, CrossState};
+pub use error::AttentionError;
+
+use cache::Cache;
+use heads::{linear, merge, split};
+use mask::{Causal, Mask};
+use mixture::Mixture;
+use registry::Shape;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use tch::nn::{Linear, Module, Path};
+use tch::{no_grad, Tensor};
 
 /// One term of a mix: a function's name and the parameters that were given, in the order typed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -12,6 +37,28 @@ pub struct Term {
     pub name: String,
     /// Parameters given, such as `("k", 16)`.
     pub parameters: Vec<(String, i64)>,
+}
+
+impl Term {
+    /// A term without parameters.
+    pub fn new(name: &str) -> Term {
+        Term { name: name.to_string(), parameters: Vec::new() }
+    }
+
+    /// The value given for a parameter.
+    pub fn get(&self, parameter: &str) -> Option<i64> {
+        self.parameters.iter().find(|(name, _)| name == parameter).map(|(_, value)| *value)
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (index, (name, value)) in self.parameters.iter().enumerate() {
+            write!(f, "{}{name}={value}", if index == 0 { "(" } else { "," })?;
+        }
+        f.write_str(if self.parameters.is_empty() { "" } else { ")" })
+    }
 }
 
 /// How the terms of a mix are weighted: S = Σ wᵢ Sᵢ, one α per term and head.
@@ -25,4 +72,218 @@ pub enum Mixing {
     Sigmoid,
     /// plain sum, no α
     Sum,
+}
+
+/// What a self-attention layer is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttentionConfig {
+    /// Width d.
+    pub d_model: i64,
+    /// Heads h; divides d.
+    pub heads: i64,
+    /// N, the longest sequence.
+    pub max_length: i64,
+    /// The functions, at least one.
+    pub terms: Vec<Term>,
+    /// How they are weighted.
+    pub mixing: Mixing,
+    /// Dropout on attention weights when training, in [0, 1).
+    pub dropout: f64,
+    /// Whether a position is kept from seeing later ones.
+    pub causal: bool,
+}
+
+impl AttentionConfig {
+    /// The sizes on which weights depend.
+    pub fn shape(&self) -> Shape {
+        Shape { d_model: self.d_model, heads: self.heads, max_length: self.max_length }
+    }
+
+    /// Everything that can be checked without making a tensor.
+    pub fn check(&self) -> Result<(), AttentionError> {
+        check_heads(self.d_model, self.heads, self.dropout)?;
+        at_least_one("max_length", self.max_length)?;
+        for (term, entry) in self.terms.iter().zip(registry::entries(&self.terms)?) {
+            (entry.check)(term, &self.shape())?;
+        }
+        Ok(())
+    }
+}
+
+fn at_least_one(what: &str, value: i64) -> Result<(), AttentionError> {
+    if value < 1 {
+        return Err(AttentionError::TooSmall { what: what.to_string(), value, minimum: 1 });
+    }
+    Ok(())
+}
+
+fn check_heads(d_model: i64, heads: i64, dropout: f64) -> Result<(), AttentionError> {
+    at_least_one("d_model", d_model)?;
+    at_least_one("heads", heads)?;
+    if d_model % heads != 0 {
+        return Err(AttentionError::Heads { d_model, heads });
+    }
+    if !(0.0..1.0).contains(&dropout) {
+        return Err(AttentionError::Dropout(dropout));
+    }
+    Ok(())
+}
+
+/// The batch and length of `x` [B, L, d].
+fn check_input(what: &'static str, x: &Tensor, d_model: i64) -> Result<(i64, i64), AttentionError> {
+    match x.size()[..] {
+        [batch, length, width] if width == d_model => Ok((batch, length)),
+        _ => Err(AttentionError::Shape { what, found: x.size(), wanted: format!("[batch, length, {d_model}]") }),
+    }
+}
+
+fn check_padding(padding: Option<&Tensor>, batch: i64, keys: i64) -> Result<(), AttentionError> {
+    match padding {
+        Some(padding) if padding.size() != [batch, keys] => Err(AttentionError::Shape {
+            what: "the padding mask",
+            found: padding.size(),
+            wanted: format!("[{batch}, {keys}]"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Multi-head self-attention by a mix of functions.
+#[derive(Debug)]
+pub struct SelfAttention {
+    config: AttentionConfig,
+    value: Linear,
+    output: Linear,
+    mixture: Mixture,
+    causal: Option<Causal>,
+}
+
+/// What [`SelfAttention::step`] keeps of the positions so far: every row's values, and each function's own cache.
+#[derive(Debug)]
+pub struct AttentionState {
+    length: i64,
+    values: Cache,
+    functions: Vec<Cache>,
+}
+
+impl AttentionState {
+    /// Positions so far.
+    pub fn len(&self) -> i64 {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Row i becomes what row `rows[i]` was (int64 [R']).
+    pub fn reorder(&mut self, rows: &Tensor) {
+        self.values.reorder(rows);
+        for cache in &mut self.functions {
+            cache.reorder(rows);
+        }
+    }
+}
+
+impl SelfAttention {
+    /// Makes the weights under `path`: `value`, `output`, `alpha` and a sub-path a function, of the path's kind and device.
+    pub fn new(path: &Path, config: &AttentionConfig) -> Result<SelfAttention, AttentionError> {
+        config.check()?;
+        Ok(SelfAttention {
+            value: linear(path / "value", config.d_model, config.d_model),
+            output: linear(path / "output", config.d_model, config.d_model),
+            mixture: Mixture::new(path, &config.terms, config.mixing, &config.shape())?,
+            causal: config.causal.then(|| Causal::new(config.max_length)),
+            config: config.clone(),
+        })
+    }
+
+    /// x [B, L, d] to [B, L, d]. `padding` (bool [B, L]) is true at keys that nobody may see; a query that sees no key
+    /// gets the output of values 0. Dropout acts if `train`. Errors: L > N, wrong shapes.
+    pub fn forward(&self, x: &Tensor, padding: Option<&Tensor>, train: bool) -> Result<Tensor, AttentionError> {
+        let mask = self.mask(x, padding)?;
+        let mut weights = self.softmax(x, mask.as_ref());
+        let values = split(&self.value.forward(x), self.config.heads);
+        if train && self.config.dropout > 0.0 {
+            let size = values.size();
+            // Each row of the batch drops its own.
+            weights = weights.expand([size[0], size[1], size[2], size[2]], false).dropout(self.config.dropout, true);
+        }
+        let context = if weights.size()[0] == 1 { shared(&weights, &values) } else { weights.matmul(&values) };
+        Ok(self.output.forward(&merge(&Mask::clear_blind(mask.as_ref(), context))))
+    }
+
+    /// Attention weights of x [B, L, d] after the softmax, without dropout: [B, h, L, L].
+    pub fn weights(&self, x: &Tensor, padding: Option<&Tensor>) -> Result<Tensor, AttentionError> {
+        let mask = self.mask(x, padding)?;
+        let (batch, length) = (x.size()[0], x.size()[1]);
+        let weights = Mask::clear_blind(mask.as_ref(), self.softmax(x, mask.as_ref()));
+        Ok(weights.expand([batch, self.config.heads, length, length], false))
+    }
+
+    /// The mask of x, after a check of its shape.
+    fn mask(&self, x: &Tensor, padding: Option<&Tensor>) -> Result<Option<Mask>, AttentionError> {
+        let (batch, length) = check_input("the input of self-attention", x, self.config.d_model)?;
+        if length > self.config.max_length {
+            return Err(AttentionError::TooLong { length, max_length: self.config.max_length });
+        }
+        check_padding(padding, batch, length)?;
+        Ok(Mask::new(self.causal.as_ref().map(|causal| causal.cut(length, x.device())), padding))
+    }
+
+    /// [B or 1, h, L, L]
+    fn softmax(&self, x: &Tensor, mask: Option<&Mask>) -> Tensor {
+        Mask::softmax(mask, self.mixture.logits(x), self.mixture.depends_on_input())
+    }
+
+    /// The state before the first position.
+    pub fn start(&self) -> AttentionState {
+        AttentionState { length: 0, values: Cache::default(), functions: self.mixture.caches() }
+    }
+
+    /// The output at the next position, [R, 1, d], of its input x [R, 1, d], as `forward` would give it for the whole
+    /// sequence; without gradients or dropout. Errors: more than N steps, wrong shapes, a layer that is not causal.
+    pub fn step(&self, x: &Tensor, state: &mut AttentionState) -> Result<Tensor, AttentionError> {
+        if !self.config.causal {
+            return Err(AttentionError::NotCausal);
+        }
+        let (rows, length) = check_input("the input of a step of self-attention", x, self.config.d_model)?;
+        if length != 1 || state.values.rows().is_some_and(|before| before != rows) {
+            return Err(AttentionError::Shape {
+                what: "the input of a step of self-attention",
+                found: x.size(),
+                wanted: format!("[{}, 1, {}]", state.values.rows().unwrap_or(rows), self.config.d_model),
+            });
+        }
+        let (position, max_length) = (state.length, self.config.max_length);
+        if position >= max_length {
+            return Err(AttentionError::TooLong { length: position + 1, max_length });
+        }
+        Ok(no_grad(|| {
+            let values = state.values.push(&split(&self.value.forward(x), self.config.heads));
+            let weights = self.mixture.step(x, position, &mut state.functions).softmax(-1, None);
+            state.length += 1;
+            self.output.forward(&merge(&weights.matmul(&values)))
+        }))
+    }
+
+    /// The weight of each term in each head, [terms, heads], detached; none for one term and for a plain sum.
+    pub fn mixing_weights(&self) -> Option<Tensor> {
+        self.mixture.weights().map(|weights| weights.detach())
+    }
+
+    /// The terms as typed, such as `FR(k=16)`: the rows of [`SelfAttention::mixing_weights`].
+    pub fn term_names(&self) -> Vec<String> {
+        self.config.terms.iter().map(Term::to_string).collect()
+    }
+}
+
+/// weights [1, h, L, L] times values [B, h, L, w] to [B, h, L, w], as one [L, L] × [L, B·w] product a head: no copy of the
+/// weights for each row of the batch.
+fn shared(weights: &Tensor, values: &Tensor) -> Tensor {
+    let size = values.size();
+    let (batch, heads, length, width) = (size[0], size[1], size[2], size[3]);
+    let columns = values.permute([1, 2, 0, 3]).reshape([heads, length, batch * width]);
+    weights.squeeze_dim(0).bmm(&columns).view([heads, length, batch, width]).permute([2, 0, 1, 3])
 }

@@ -1,0 +1,132 @@
+//! Encoder-decoder attention: always the dot product; the paper synthesizes self-attention only.
+
+use super::heads::{linear, merge, split};
+use super::mask::Mask;
+use super::{check_heads, check_input, check_padding, AttentionError};
+use tch::nn::{Linear, Module, Path};
+use tch::{no_grad, Tensor};
+
+/// Multi-head attention of x [B, T, d] to a memory [B, S, d]: softmax(Q Kᵀ/√d_h) V.
+#[derive(Debug)]
+pub struct CrossAttention {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    output: Linear,
+    d_model: i64,
+    heads: i64,
+    dropout: f64,
+}
+
+/// Keys and values of a memory, made once, for rows that are decoded step by step: row i reads memory i div `group`, so
+/// the beams of a sentence share its memory.
+#[derive(Debug)]
+pub struct CrossState {
+    /// [B, h, S, d_h]
+    keys: Tensor,
+    /// [B, h, S, d_h]
+    values: Tensor,
+    /// bool [B, S]
+    padding: Option<Tensor>,
+    group: i64,
+}
+
+impl CrossAttention {
+    /// Makes the weights `query`, `key`, `value`, `output` under `path`.
+    pub fn new(path: &Path, d_model: i64, heads: i64, dropout: f64) -> Result<CrossAttention, AttentionError> {
+        check_heads(d_model, heads, dropout)?;
+        Ok(CrossAttention {
+            query: linear(path / "query", d_model, d_model),
+            key: linear(path / "key", d_model, d_model),
+            value: linear(path / "value", d_model, d_model),
+            output: linear(path / "output", d_model, d_model),
+            d_model,
+            heads,
+            dropout,
+        })
+    }
+
+    /// x [B, T, d], memory [B, S, d] to [B, T, d]. `padding` (bool [B, S]) is true where the memory is padding. Dropout on the
+    /// weights acts if `train`. Errors: wrong shapes.
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        memory: &Tensor,
+        padding: Option<&Tensor>,
+        train: bool,
+    ) -> Result<Tensor, AttentionError> {
+        let (batch, _) = check_input("the input of cross-attention", x, self.d_model)?;
+        let (rows, keys) = check_input("the memory of cross-attention", memory, self.d_model)?;
+        check_padding(padding, rows, keys)?;
+        if batch != rows {
+            let wanted = format!("[{batch}, length, {}]", self.d_model);
+            return Err(AttentionError::Shape { what: "the memory of cross-attention", found: memory.size(), wanted });
+        }
+        let keys = split(&self.key.forward(memory), self.heads);
+        let values = split(&self.value.forward(memory), self.heads);
+        let dropout = if train { self.dropout } else { 0.0 };
+        Ok(self.attend(x, &keys, &values, padding, dropout))
+    }
+
+    fn attend(&self, x: &Tensor, keys: &Tensor, values: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Tensor {
+        let scale = 1.0 / ((self.d_model / self.heads) as f64).sqrt();
+        let queries = split(&(self.query.forward(x) * scale), self.heads);
+        let mask = Mask::new(None, padding);
+        let mut weights = Mask::softmax(mask.as_ref(), queries.matmul(&keys.transpose(2, 3)), true);
+        if dropout > 0.0 {
+            weights = weights.dropout(dropout, true);
+        }
+        self.output.forward(&merge(&Mask::clear_blind(mask.as_ref(), weights.matmul(values))))
+    }
+
+    /// Makes the keys and values of a memory [R, S, d] once, for R rows. `padding` as in `forward`. Errors: wrong shapes.
+    pub fn start(&self, memory: &Tensor, padding: Option<&Tensor>) -> Result<CrossState, AttentionError> {
+        let (rows, keys) = check_input("the memory of cross-attention", memory, self.d_model)?;
+        check_padding(padding, rows, keys)?;
+        Ok(no_grad(|| CrossState {
+            keys: split(&self.key.forward(memory), self.heads).contiguous(),
+            values: split(&self.value.forward(memory), self.heads).contiguous(),
+            padding: padding.map(Tensor::shallow_clone),
+            group: 1,
+        }))
+    }
+
+    /// One position of every row: x [R, 1, d] to [R, 1, d], without gradients or dropout. Errors: wrong shapes.
+    pub fn step(&self, x: &Tensor, state: &CrossState) -> Result<Tensor, AttentionError> {
+        let memories = state.keys.size()[0];
+        if x.size() != [memories * state.group, 1, self.d_model] {
+            return Err(AttentionError::Shape {
+                what: "the input of a step of cross-attention",
+                found: x.size(),
+                wanted: format!("[{}, 1, {}]", memories * state.group, self.d_model),
+            });
+        }
+        Ok(no_grad(|| {
+            // The rows of one memory are to it what positions are in `forward`.
+            let x = x.reshape([memories, state.group, self.d_model]);
+            self.attend(&x, &state.keys, &state.values, state.padding.as_ref(), 0.0).view([-1, 1, self.d_model])
+        }))
+    }
+}
+
+impl CrossState {
+    /// Row i reads what row `rows[i]` read (int64 [R']). Copies nothing while the rows of a memory stay together.
+    pub fn reorder(&mut self, rows: &Tensor) {
+        // Of one dimension and int64 by contract; anything else is a bug of the caller, and leaves the state as it is.
+        let Ok(rows) = Vec::<i64>::try_from(rows.to_kind(tch::Kind::Int64).view([-1])) else { return };
+        let read: Vec<i64> = rows.iter().map(|row| row / self.group).collect();
+        let together = read.iter().take_while(|memory| **memory == read[0]).count().max(1);
+        let alike = read.len().is_multiple_of(together)
+            && read.chunks(together).all(|chunk| chunk.iter().all(|memory| *memory == chunk[0]));
+        let group = if alike { together } else { 1 };
+        let memories: Vec<i64> = read.iter().step_by(group).copied().collect();
+        self.group = group as i64;
+        if memories.iter().copied().eq(0..self.keys.size()[0]) {
+            return;
+        }
+        let memories = Tensor::from_slice(&memories).to_device(self.keys.device());
+        self.keys = self.keys.index_select(0, &memories);
+        self.values = self.values.index_select(0, &memories);
+        self.padding = self.padding.as_ref().map(|padding| padding.index_select(0, &memories));
+    }
+}

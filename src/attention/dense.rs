@@ -1,0 +1,75 @@
+//! D: each position alone says how much it looks at every other, S_i = relu(x_i W₁ᵀ + b₁) W₂ + b₂
+//! (paper, Table 1, "Dense"; one W₂ a head).
+
+use super::cache::Cache;
+use super::heads::{linear, split, xavier};
+use super::registry::{Entry, Function, Parameter, Shape};
+use super::{AttentionError, Term};
+use tch::nn::{Init, Linear, Module, Path};
+use tch::Tensor;
+
+/// `D`, `D(hidden=m)`.
+pub const ENTRY: Entry = Entry {
+    name: "D",
+    summary: "dense: two layers map a position to its logits",
+    weights: "dense",
+    parameters: &[Parameter { name: "hidden", minimum: 1, summary: "hidden width m of a head; default d_h" }],
+    check: |_, _| Ok(()),
+    build,
+};
+
+/// Parameters of a term, defaults filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// m, the hidden width of a head.
+    pub hidden: i64,
+}
+
+impl Options {
+    /// Those of a term.
+    pub fn of(term: &Term, shape: &Shape) -> Options {
+        Options { hidden: term.get("hidden").unwrap_or(shape.head_width()) }
+    }
+}
+
+#[derive(Debug)]
+struct Dense {
+    w1: Linear,
+    /// [h, m, N]
+    w2: Tensor,
+    /// [h, N]
+    b2: Tensor,
+    heads: i64,
+}
+
+fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, AttentionError> {
+    let Options { hidden } = Options::of(term, shape);
+    let Shape { d_model, heads, max_length } = *shape;
+    Ok(Box::new(Dense {
+        w1: linear(path / "w1", d_model, heads * hidden),
+        w2: path.var("w2", &[heads, hidden, max_length], xavier(hidden, max_length)),
+        b2: path.var("b2", &[heads, max_length], Init::Const(0.0)),
+        heads,
+    }))
+}
+
+impl Dense {
+    /// The first `keys` logits of every position of x: [B, h, L, keys].
+    fn scores(&self, x: &Tensor, keys: i64) -> Tensor {
+        let hidden = split(&self.w1.forward(x).relu(), self.heads);
+        let mut scores = hidden.matmul(&self.w2.narrow(2, 0, keys));
+        scores += self.b2.narrow(1, 0, keys).unsqueeze(1);
+        scores
+    }
+}
+
+impl Function for Dense {
+    fn logits(&self, x: &Tensor) -> Tensor {
+        self.scores(x, x.size()[1])
+    }
+
+    fn step(&self, x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {
+        // One position of many rows: as one row of many positions, w2 is not copied for each.
+        self.scores(&x.transpose(0, 1), position + 1).permute([2, 1, 0, 3])
+    }
+}

@@ -1,0 +1,74 @@
+//! V, the Transformer's own: S = Q Kᵀ / √r with Q, K linear in x, r = d_h unless a lower rank is asked for
+//! (paper, Table 1, "Dot product").
+
+use super::cache::Cache;
+use super::heads::{linear, split};
+use super::registry::{Entry, Function, Parameter, Shape};
+use super::{AttentionError, Term};
+use tch::nn::{Linear, Module, Path};
+use tch::Tensor;
+
+/// `V`, `V(rank=r)`.
+pub const ENTRY: Entry = Entry {
+    name: "V",
+    summary: "dot product of queries and keys, the Transformer's own",
+    weights: "dot_product",
+    parameters: &[Parameter { name: "rank", minimum: 1, summary: "width of a head's queries and keys; default d_h" }],
+    check: |_, _| Ok(()),
+    build,
+};
+
+/// Parameters of a term, defaults filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// r, the width of a head's queries and keys.
+    pub rank: i64,
+}
+
+impl Options {
+    /// Those of a term.
+    pub fn of(term: &Term, shape: &Shape) -> Options {
+        Options { rank: term.get("rank").unwrap_or(shape.head_width()) }
+    }
+}
+
+#[derive(Debug)]
+struct DotProduct {
+    query: Linear,
+    key: Linear,
+    heads: i64,
+    scale: f64,
+}
+
+fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, AttentionError> {
+    let Options { rank } = Options::of(term, shape);
+    Ok(Box::new(DotProduct {
+        query: linear(path / "query", shape.d_model, shape.heads * rank),
+        key: linear(path / "key", shape.d_model, shape.heads * rank),
+        heads: shape.heads,
+        scale: 1.0 / (rank as f64).sqrt(),
+    }))
+}
+
+impl DotProduct {
+    /// [B, h, L, r], scaled: cheaper than scaling the logits when L > r.
+    fn queries(&self, x: &Tensor) -> Tensor {
+        split(&(self.query.forward(x) * self.scale), self.heads)
+    }
+
+    /// [B, h, L, r]
+    fn keys(&self, x: &Tensor) -> Tensor {
+        split(&self.key.forward(x), self.heads)
+    }
+}
+
+impl Function for DotProduct {
+    fn logits(&self, x: &Tensor) -> Tensor {
+        self.queries(x).matmul(&self.keys(x).transpose(2, 3))
+    }
+
+    fn step(&self, x: &Tensor, _position: i64, cache: &mut Cache) -> Tensor {
+        let keys = cache.push(&self.keys(x));
+        self.queries(x).matmul(&keys.transpose(2, 3))
+    }
+}

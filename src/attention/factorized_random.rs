@@ -1,0 +1,70 @@
+//! FR: a learned matrix of low rank, S = R₁ R₂ᵀ (paper, Table 1, "Factorized Random").
+
+use super::cache::Cache;
+use super::registry::{Entry, Function, Parameter, Shape};
+use super::{AttentionError, Term};
+use tch::nn::{Init, Path};
+use tch::Tensor;
+
+/// `FR`, `FR(k=…)`.
+pub const ENTRY: Entry = Entry {
+    name: "FR",
+    summary: "factorized random: a learned matrix of rank k a head",
+    weights: "factorized_random",
+    parameters: &[Parameter { name: "k", minimum: 1, summary: "rank; default 8" }],
+    check: |_, _| Ok(()),
+    build,
+};
+
+/// Parameters of a term, defaults filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// The rank.
+    pub k: i64,
+}
+
+impl Options {
+    /// Those of a term.
+    pub fn of(term: &Term) -> Options {
+        Options { k: term.get("k").unwrap_or(8) }
+    }
+}
+
+#[derive(Debug)]
+struct FactorizedRandom {
+    /// [h, N, k]
+    r1: Tensor,
+    /// [h, N, k]
+    r2: Tensor,
+}
+
+fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, AttentionError> {
+    let Options { k } = Options::of(term);
+    // A sum of k products of entries of variance k^-½ has variance 1.
+    let init = Init::Randn { mean: 0.0, stdev: (k as f64).powf(-0.25) };
+    let size = [shape.heads, shape.max_length, k];
+    Ok(Box::new(FactorizedRandom { r1: path.var("r1", &size, init), r2: path.var("r2", &size, init) }))
+}
+
+impl FactorizedRandom {
+    /// Rows `first .. first + rows`, columns `.. columns`: [1, h, rows, columns].
+    fn cut(&self, first: i64, rows: i64, columns: i64) -> Tensor {
+        let r2 = self.r2.narrow(1, 0, columns);
+        self.r1.narrow(1, first, rows).matmul(&r2.transpose(1, 2)).unsqueeze(0)
+    }
+}
+
+impl Function for FactorizedRandom {
+    fn logits(&self, x: &Tensor) -> Tensor {
+        let length = x.size()[1];
+        self.cut(0, length, length)
+    }
+
+    fn step(&self, _x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {
+        self.cut(position, 1, position + 1)
+    }
+
+    fn depends_on_input(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,53 @@
+//! R and Rfix: S is a matrix that knows nothing of the input, learned (R) or left as it was drawn (Rfix)
+//! (paper, Table 1, "Random" and "Fixed Random").
+
+use super::cache::Cache;
+use super::registry::{Entry, Function, Shape};
+use super::AttentionError;
+use tch::nn::Path;
+use tch::Tensor;
+
+/// `R`
+pub const ENTRY: Entry = Entry {
+    name: "R",
+    summary: "random: one learned matrix of logits a head",
+    weights: "random",
+    parameters: &[],
+    check: |_, _| Ok(()),
+    build: |path, _, shape| build(path, shape, true),
+};
+
+/// `Rfix`
+pub const FIXED_ENTRY: Entry = Entry {
+    name: "Rfix",
+    summary: "fixed random: the same, never trained",
+    build: |path, _, shape| build(path, shape, false),
+    ..ENTRY
+};
+
+#[derive(Debug)]
+struct Random {
+    /// [h, N, N], starting N(0, 1)
+    r: Tensor,
+}
+
+fn build(path: &Path, shape: &Shape, trained: bool) -> Result<Box<dyn Function>, AttentionError> {
+    let size = [shape.heads, shape.max_length, shape.max_length];
+    let r = Tensor::randn(size, (path.kind(), path.device()));
+    Ok(Box::new(Random { r: path.add("r", r, trained) }))
+}
+
+impl Function for Random {
+    fn logits(&self, x: &Tensor) -> Tensor {
+        let length = x.size()[1];
+        self.r.narrow(1, 0, length).narrow(2, 0, length).unsqueeze(0)
+    }
+
+    fn step(&self, _x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {
+        self.r.narrow(1, position, 1).narrow(2, 0, position + 1).unsqueeze(0)
+    }
+
+    fn depends_on_input(&self) -> bool {
+        false
+    }
+}
