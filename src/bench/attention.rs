@@ -2,7 +2,8 @@
 
 use super::memory;
 use super::sampling::{in_turn, Limits, Spread};
-use crate::attention::cost::{CostError, Layer, Shape};
+use crate::attention::cost::{CostError, Layer};
+use crate::attention::registry::Shape;
 use crate::attention::{AttentionConfig, AttentionError, Mixing, SelfAttention};
 use crate::experiment::Mix;
 use serde::Serialize;
