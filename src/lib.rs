@@ -11,6 +11,7 @@ pub mod data;
 pub mod decode;
 pub mod error;
 pub mod experiment;
+pub mod files;
 pub mod metric;
 pub mod model;
 pub mod report;

@@ -184,3 +184,30 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode: Option<DecodeConfig>,
 }
+
+impl Run {
+    /// Such as `R+V-s1`, or `V.control-s1` for a variant: the name of the run's folder.
+    pub fn name(&self) -> String {
+        match &self.variant {
+            Some(variant) => format!("{}.{variant}-s{}", self.mix, self.seed),
+            None => format!("{}-s{}", self.mix, self.seed),
+        }
+    }
+
+    /// The run as TOML, every key spelled out: the `config.toml` of its folder.
+    pub fn to_toml(&self) -> String {
+        // Only maps with keys that aren't strings and numbers over i64::MAX can't be TOML; a plan holds neither.
+        toml::to_string(self).unwrap_or_else(|error| format!("# {error}\n"))
+    }
+
+    /// Reads a `config.toml`.
+    pub fn from_toml(text: &str) -> Result<Run, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// The first 16 hex digits of the SHA-256 of [`Run::to_toml`]: equal for equal settings, however they were typed.
+    pub fn hash(&self) -> String {
+        use sha2::Digest;
+        sha2::Sha256::digest(self.to_toml()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}

@@ -1,9 +1,90 @@
 //! Plain data: what a user types (a TOML), and the runs that it resolves to.
+//!
+//! [`load`] reads a file into an [`Experiment`] (what was typed, with places for messages); [`Experiment::plan`] fills
+//! the [`defaults`], [`check`]s every run and gives each its name, folder and hash.
 
+pub mod check;
 pub mod config;
+pub mod defaults;
+pub mod message;
 pub mod mix;
+pub mod resolve;
+pub mod source;
+pub mod typed;
 
 pub use config::{
     CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, Schedule, Select, TaskKind, TooLong, TrainConfig,
 };
+pub use message::{Problem, Problems};
 pub use mix::Mix;
+pub use resolve::{Plan, PlannedRun};
+
+use source::Source;
+use std::path::{Path, PathBuf};
+use typed::ExperimentToml;
+
+/// An experiment file, as typed.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Its text and the places of its keys.
+    pub source: Source,
+    /// What was typed.
+    pub typed: ExperimentToml,
+}
+
+impl Experiment {
+    /// Parses a file's text; `path` is for messages and for the names of the results.
+    pub fn parse(path: &Path, text: &str) -> Result<Experiment, Problems> {
+        Source::parse(path, text).map(|(source, typed)| Experiment { source, typed })
+    }
+}
+
+/// Reads one experiment file. Errors: unreadable, not UTF-8, not TOML, unknown keys, wrong types.
+pub fn load(path: &Path) -> Result<Experiment, Problems> {
+    let bytes = std::fs::read(path).map_err(|error| Problems::of_file(path, format!("can't be read: {error}"), ""))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Problems::of_file(path, format!("line {line} is not UTF-8 text"), "save the file as UTF-8")
+    })?;
+    Experiment::parse(path, &text)
+}
+
+/// The experiment files that paths name: a file is itself, a folder all `*.toml` beneath it, sorted.
+pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
+    let mut found = Vec::new();
+    let mut problems = Vec::new();
+    for path in paths {
+        let before = found.len();
+        let result = collect(path, &mut found);
+        found[before..].sort();
+        match result {
+            Err(error) => problems.extend(Problems::of_file(path, format!("can't be read: {error}"), "").0),
+            Ok(()) if found.len() == before => {
+                problems.extend(Problems::of_file(path, "no *.toml beneath this folder", "").0);
+            }
+            Ok(()) => {}
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|path| seen.insert(path.clone()));
+    if problems.is_empty() {
+        Ok(found)
+    } else {
+        Err(Problems(problems))
+    }
+}
+
+fn collect(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    if !path.metadata()?.is_dir() {
+        found.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in path.read_dir()? {
+        let path = entry?.path();
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "toml") {
+            collect(&path, found)?;
+        }
+    }
+    Ok(())
+}

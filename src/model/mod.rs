@@ -1,1 +1,82 @@
-//! model
+//! Pre-norm Transformers whose self-attention is any mix; encoder-decoder attention is always the dot product.
+
+pub mod decoder;
+pub mod embedding;
+pub mod encoder;
+pub mod language_model;
+pub mod layers;
+pub mod seq2seq;
+
+use crate::attention::{AttentionConfig, AttentionError, Mixing, Term};
+use tch::Tensor;
+
+/// Sizes of a model; widths in numbers, dropout as probabilities.
+#[derive(Debug, Clone)]
+pub struct TransformerConfig {
+    /// Rows of the shared embedding.
+    pub vocabulary: i64,
+    /// Width d.
+    pub d_model: i64,
+    /// Heads h of every attention.
+    pub heads: i64,
+    /// Encoder layers.
+    pub encoder_layers: i64,
+    /// Decoder layers.
+    pub decoder_layers: i64,
+    /// Width of the feed-forward blocks.
+    pub d_ff: i64,
+    /// N, the longest sequence.
+    pub max_length: i64,
+    /// On embeddings and residual branches.
+    pub dropout: f64,
+    /// On attention weights.
+    pub attention_dropout: f64,
+    /// After the feed-forward relu.
+    pub relu_dropout: f64,
+    /// Functions of every self-attention.
+    pub terms: Vec<Term>,
+    /// How they are weighted.
+    pub mixing: Mixing,
+}
+
+impl TransformerConfig {
+    /// The self-attention of one layer.
+    pub fn attention(&self, causal: bool) -> AttentionConfig {
+        AttentionConfig {
+            d_model: self.d_model,
+            heads: self.heads,
+            max_length: self.max_length,
+            terms: self.terms.clone(),
+            mixing: self.mixing,
+            dropout: self.attention_dropout,
+            causal,
+        }
+    }
+}
+
+/// A model that can't be built, or can't take an input.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// From a self-attention layer.
+    #[error(transparent)]
+    Attention(#[from] AttentionError),
+    /// Longer than the position table.
+    #[error("a sequence of {length} tokens is longer than the model's max_length {max_length}")]
+    TooLong {
+        /// Tokens, marks included.
+        length: i64,
+        /// N.
+        max_length: i64,
+    },
+}
+
+/// One self-attention layer as reports see it.
+#[derive(Debug)]
+pub struct LayerView {
+    /// `encoder` or `decoder`.
+    pub stack: &'static str,
+    /// From 0.
+    pub layer: usize,
+    /// What is seen: attention weights [B, h, L, L], or normalized mixing weights [terms, h].
+    pub values: Tensor,
+}

@@ -1,1 +1,117 @@
-//! task
+//! Tasks: one file each, joining data, model, loss and metrics behind one trait that the trainer drives.
+
+pub mod attention_view;
+pub mod language_modelling;
+pub mod tokens;
+pub mod translation;
+
+use crate::attention::SelfAttention;
+use crate::experiment::{ModelConfig, Run, TaskKind};
+use crate::model::TransformerConfig;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use tch::{nn, Device, Tensor};
+
+/// A metric's name, such as `dev.bleu`, and its value: a number, or a text such as a signature.
+pub type Metric = (String, serde_json::Value);
+
+/// Cross-entropy of held-out rows, without label smoothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DevScore {
+    /// Sum over predicted tokens, in nats.
+    pub nll: f64,
+    /// Predicted tokens, end marks among them.
+    pub tokens: u64,
+}
+
+impl DevScore {
+    /// Nats a token.
+    pub fn loss(&self) -> f64 {
+        self.nll / self.tokens as f64
+    }
+}
+
+/// What the trainer needs to know of a task, and no more.
+pub trait Task {
+    /// Every variable, under the names that checkpoints use.
+    fn variables(&self) -> &nn::VarStore;
+
+    /// What the data are: name, sizes, what was dropped and why; a line each.
+    fn notes(&self) -> &[String];
+
+    /// SHA-256 (hex) of the data.
+    fn data_hash(&self) -> &str;
+
+    /// Batches of training rows, a function of (run seed, epoch) alone.
+    fn epoch(&self, epoch: u64) -> Vec<Vec<u32>>;
+
+    /// Tokens that a batch predicts.
+    fn target_tokens(&self, rows: &[u32]) -> u64;
+
+    /// Sum over the batch's predicted tokens of the (label-smoothed) cross-entropy, with gradients.
+    fn loss(&self, rows: &[u32]) -> Result<Tensor>;
+
+    /// Cross-entropy of the dev split.
+    fn dev(&self) -> Result<DevScore>;
+
+    /// The task's metrics on dev and test, at the end of training. May write what it generated into `folder`.
+    fn score(&self, folder: &Path) -> Result<Vec<Metric>>;
+
+    /// Every self-attention layer: stack (`encoder`, `decoder`), number, layer.
+    fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)>;
+
+    /// Histograms of the attention weights on a fixed piece of the dev split.
+    fn view_attention(&self) -> Result<Vec<attention_view::Histogram>>;
+
+    /// Writes what `generate` needs besides the weights (the tokenizer).
+    fn save_assets(&self, folder: &Path) -> Result<()>;
+}
+
+/// A trained model that turns lines into lines.
+pub trait Generator {
+    /// Every variable, to load weights into.
+    fn variables_mut(&mut self) -> &mut nn::VarStore;
+
+    /// One line out for each line in.
+    fn generate(&self, lines: &[String]) -> Result<Vec<String>>;
+}
+
+/// Reads the run's data and builds its model on `device`; initial values come from the run's seed.
+pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
+    Ok(match run.task {
+        TaskKind::Translation => Box::new(translation::Translation::new(run, device)?),
+        TaskKind::LanguageModelling => Box::new(language_modelling::LanguageModelling::new(run, device)?),
+    })
+}
+
+/// The run's model with the tokenizer of its folder, its weights not loaded yet.
+pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<dyn Generator>> {
+    let tokenizer = crate::data::tokenizer::Tokenizer::load(&tokenizer_file(folder))
+        .with_context(|| format!("{}: not a run that can generate", folder.display()))?;
+    Ok(match run.task {
+        TaskKind::Translation => Box::new(translation::Translator::new(run, tokenizer, device)?),
+        TaskKind::LanguageModelling => Box::new(language_modelling::Completer::new(run, tokenizer, device)?),
+    })
+}
+
+fn tokenizer_file(folder: &Path) -> PathBuf {
+    folder.join("tokenizer.json")
+}
+
+fn transformer_config(run: &Run, vocabulary: usize) -> TransformerConfig {
+    let model: &ModelConfig = &run.model;
+    TransformerConfig {
+        vocabulary: vocabulary as i64,
+        d_model: model.d_model,
+        heads: model.heads,
+        encoder_layers: model.encoder_layers,
+        decoder_layers: model.decoder_layers,
+        d_ff: model.d_ff,
+        max_length: model.max_length,
+        dropout: model.dropout,
+        attention_dropout: model.attention_dropout,
+        relu_dropout: model.relu_dropout,
+        terms: run.mix.terms.clone(),
+        mixing: model.mixing,
+    }
+}

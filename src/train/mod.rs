@@ -1,1 +1,14 @@
-//! train
+//! Training: one loop for every task.
+
+pub mod adam;
+pub mod attention_log;
+pub mod checkpoint;
+pub mod device;
+pub mod interrupt;
+pub mod libtorch;
+pub mod log;
+pub mod outcome;
+pub mod parameters;
+pub mod progress;
+pub mod schedule;
+pub mod trainer;

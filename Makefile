@@ -1,0 +1,105 @@
+# Wraps cargo and the synthesizer; `make help` lists all targets. Only the release profile is used: LibTorch's bindings take
+# minutes to build, once a profile.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PROFILE ?= mini
+DEVICE ?= auto
+FRESH ?=
+EXPERIMENT ?=
+
+ifeq ($(filter auto cpu cuda,$(DEVICE)),)
+$(error DEVICE=$(DEVICE): choose auto, cpu or cuda)
+endif
+ifeq ($(filter mini paper,$(PROFILE)),)
+$(error PROFILE=$(PROFILE): choose mini or paper)
+endif
+
+# The CUDA flavour has a link and a target folder of its own, so that the flavours don't rebuild each other.
+ifeq ($(DEVICE),cuda)
+TARGET := $(or $(CARGO_TARGET_DIR),target-cuda)
+CARGO := LIBTORCH="$${LIBTORCH:-$(CURDIR)/.libtorch-cuda}" CARGO_TARGET_DIR="$(TARGET)" cargo
+else
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CARGO := cargo
+endif
+SYNTHESIZER := $(TARGET)/release/synthesizer
+RUN := $(SYNTHESIZER) run --device $(DEVICE) $(if $(FRESH),--fresh)
+TABLE = results/$(PROFILE)/$(@:reproduce-%=%)
+
+.PHONY: help
+help: ## Show this list
+	@echo 'Targets (variables: PROFILE=mini|paper, DEVICE=auto|cpu|cuda, FRESH=1 to do all of it anew):'
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: tools
+tools:
+	@for tool in cargo g++ python3; do \
+	  command -v $$tool > /dev/null || { echo "error: $$tool is not there; needed are Rust (cargo), g++, make, python3 and pip" >&2; exit 2; }; \
+	done
+
+.PHONY: libtorch
+libtorch: tools ## Fetch LibTorch into the user's cache and link it here (DEVICE=cuda: the CUDA flavour, beside the other)
+	@python3 scripts/libtorch.py --device $(DEVICE)
+
+.PHONY: build
+build: libtorch ## Build the program
+	$(CARGO) build --release
+
+.PHONY: test
+test: libtorch ## Run all tests
+	$(CARGO) test --release
+
+.PHONY: lint
+lint: libtorch ## Check the format, clippy's warnings and the documentation
+	cargo fmt --check
+	$(CARGO) clippy --release --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --quiet
+
+.PHONY: run
+run: build ## Run one experiment file or a folder of them: make run EXPERIMENT=my.toml
+	@[ -n '$(EXPERIMENT)' ] || { echo 'error: name what to run: make run EXPERIMENT=experiments/mini/table2/ende.toml' >&2; exit 2; }
+	$(RUN) $(EXPERIMENT)
+
+.PHONY: report
+report: build ## Make the tables, figures and the page from results/$(PROFILE)
+	$(SYNTHESIZER) report results/$(PROFILE)
+
+.PHONY: bench
+bench: build ## Measure time and memory of every attention function
+	$(SYNTHESIZER) bench attention --device $(DEVICE)
+
+.PHONY: data
+data: build ## Fetch the small corpora of PROFILE=mini
+	$(SYNTHESIZER) data fetch news-articles home-assistant
+
+.PHONY: reproduce-table1
+reproduce-table1: build ## Table 1: cost, time, memory and perplexity of every function
+ifeq ($(PROFILE),mini)
+	$(SYNTHESIZER) data fetch news-articles
+endif
+	$(RUN) experiments/$(PROFILE)/table1
+	@mkdir -p $(TABLE)
+	$(SYNTHESIZER) cost --csv $(TABLE)/cost.csv
+	@# Measured under another name first: time.csv is there only when it is whole.
+	@if [ -z '$(FRESH)' ] && [ -s $(TABLE)/time.csv ]; then \
+	  echo '$(TABLE)/time.csv is there already (FRESH=1 measures again)'; \
+	else \
+	  $(SYNTHESIZER) bench attention --device $(DEVICE) --csv $(TABLE)/time.csv.tmp; mv $(TABLE)/time.csv.tmp $(TABLE)/time.csv; \
+	fi
+	$(SYNTHESIZER) report $(TABLE)
+
+.PHONY: reproduce-table2
+reproduce-table2: build ## Table 2: translation with every function
+ifeq ($(PROFILE),mini)
+	$(SYNTHESIZER) data fetch home-assistant
+endif
+	$(RUN) experiments/$(PROFILE)/table2
+	$(SYNTHESIZER) report $(TABLE)
+
+.PHONY: clean
+clean: ## Remove what was built (not results, not the cache)
+	rm -rf target target-cuda

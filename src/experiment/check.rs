@@ -1,0 +1,223 @@
+//! Settings that can't work, found before any data is read.
+
+use super::config::{CorpusKind, Run, Schedule, TaskKind};
+use crate::attention::Term;
+
+/// Special tokens and the 256 bytes, the smallest vocabulary.
+pub const SMALLEST_VOCABULARY: usize = 260;
+
+/// Larger sizes than this would overflow products of two.
+const LARGEST: i64 = i32::MAX as i64;
+
+/// Something that can't work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The keys at odds, such as `model.heads`, the one to point at first.
+    pub keys: Vec<&'static str>,
+    /// What is wrong, with the values.
+    pub text: String,
+    /// What to do.
+    pub help: String,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    /// Adds a finding unless `holds`; later checks see whether one of these keys is known to be bad.
+    fn need(&mut self, holds: bool, keys: &[&'static str], text: String, help: impl Into<String>) {
+        if !holds {
+            self.0.push(Finding { keys: keys.to_vec(), text, help: help.into() });
+        }
+    }
+
+    fn at_least(&mut self, key: &'static str, value: i64, least: i64) {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let help = format!("give {least} or more");
+        self.need(value >= least, &[key], format!("`{name} = {value}` is below {least}"), help);
+        self.need(value <= LARGEST, &[key], format!("`{name} = {value}` is above {LARGEST}"), "give a smaller number");
+    }
+
+    fn within(&mut self, key: &'static str, value: f64, range: &str, holds: bool) {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let help = format!("give a number in {range}");
+        self.need(holds, &[key], format!("`{name} = {value}` is outside {range}"), help);
+    }
+
+    fn is_good(&self, keys: &[&str]) -> bool {
+        !self.0.iter().any(|finding| finding.keys.iter().any(|key| keys.contains(key)))
+    }
+}
+
+/// What can't work in a run, whatever the data holds.
+pub fn check(run: &Run) -> Vec<Finding> {
+    let mut found = Findings::default();
+    check_data(run, &mut found);
+    check_model(run, &mut found);
+    check_lengths(run, &mut found);
+    check_train(run, &mut found);
+    if let Some(decode) = &run.decode {
+        found.at_least("decode.beam", decode.beam as i64, 1);
+        found.at_least("decode.batch", decode.batch as i64, 1);
+        found.at_least("decode.max_extra", decode.max_extra as i64, 0);
+        let penalty = decode.length_penalty;
+        found.within("decode.length_penalty", penalty, "[0, 10]", (0.0..=10.0).contains(&penalty));
+    }
+    for term in &run.mix.terms {
+        check_term(term, run, &mut found);
+    }
+    found.0
+}
+
+fn check_data(run: &Run, found: &mut Findings) {
+    let data = &run.data;
+    let fits = match (data.corpus, run.task) {
+        (CorpusKind::Text, _) => true,
+        (CorpusKind::HomeAssistant | CorpusKind::Reverse, task) => task == TaskKind::Translation,
+        (CorpusKind::NewsArticles, task) => task == TaskKind::LanguageModelling,
+    };
+    let (corpus, task) = (kebab(&data.corpus), kebab(&run.task));
+    let help = match run.task {
+        TaskKind::Translation => "for translation: home-assistant, text or reverse",
+        TaskKind::LanguageModelling => "for language modelling: news-articles or text",
+    };
+    found.need(fits, &["data.corpus", "task"], format!("corpus `{corpus}` has nothing for task `{task}`"), help);
+    let pairs = run.task == TaskKind::Translation;
+    if pairs && data.corpus != CorpusKind::Reverse {
+        for (key, name, value) in [("data.source", "source", &data.source), ("data.target", "target", &data.target)] {
+            let text = format!("`{name}` isn't given, the language of one side of the text");
+            found.need(
+                !value.is_empty(),
+                &[key, "data.corpus"],
+                text,
+                format!("add `{name} = \"en\"` or so to [data]"),
+            );
+        }
+        let text = format!("`source` and `target` are both `{}`", data.source);
+        let differ = data.source.is_empty() || data.source != data.target;
+        found.need(differ, &["data.target", "data.source"], text, "give two languages");
+    }
+    if data.corpus == CorpusKind::Text {
+        let sides = if pairs { 2 } else { 1 };
+        let parts: [(&'static str, _); 3] =
+            [("data.train", &data.train), ("data.dev", &data.dev), ("data.test", &data.test)];
+        for (key, entries) in parts {
+            let name = &key[5..];
+            let example = if pairs { "[\"a.en\", \"a.de\"]" } else { "[\"a.txt\"]" };
+            let help = format!("corpus `text` needs `{name} = {example}` in [data]");
+            found.need(!entries.is_empty(), &[key, "data.corpus"], format!("`{name}` names no file"), help);
+            for entry in entries.iter().filter(|entry| entry.len() != sides) {
+                let what = if pairs { "a source and a target file" } else { "one file" };
+                let text = format!("an entry of `{name}` has {} files, but task `{task}` needs {what}", entry.len());
+                let help = if pairs { "many pairs: [[\"a.en\", \"a.de\"], [\"b.en\", \"b.de\"]]" } else { "" };
+                found.need(false, &[key], text, help);
+            }
+        }
+    }
+    found.at_least("data.vocabulary", data.vocabulary as i64, SMALLEST_VOCABULARY as i64);
+    found.at_least("data.max_tokens", data.max_tokens as i64, 1);
+}
+
+fn check_model(run: &Run, found: &mut Findings) {
+    let model = &run.model;
+    found.at_least("model.d_model", model.d_model, 2);
+    found.at_least("model.heads", model.heads, 1);
+    if found.is_good(&["model.d_model", "model.heads"]) {
+        let (d, h) = (model.d_model, model.heads);
+        let text = format!("`heads = {h}` does not divide `d_model = {d}`");
+        let divisors: Vec<String> = (1..=d.min(64)).filter(|n| d % n == 0).map(|n| n.to_string()).collect();
+        let help = format!("these do: {}", divisors.join(", "));
+        found.need(d % h == 0, &["model.heads", "model.d_model"], text, help);
+        let text = format!("`d_model = {d}` is odd, but sinusoid positions come in pairs of sine and cosine");
+        found.need(d % 2 == 0, &["model.d_model"], text, format!("use {} or {}", d - 1, d + 1));
+    }
+    if run.task == TaskKind::Translation {
+        found.at_least("model.encoder_layers", model.encoder_layers, 1);
+    }
+    found.at_least("model.decoder_layers", model.decoder_layers, 1);
+    found.at_least("model.d_ff", model.d_ff, 1);
+    found.at_least("model.max_length", model.max_length, 1);
+    for (key, value) in [
+        ("model.dropout", model.dropout),
+        ("model.attention_dropout", model.attention_dropout),
+        ("model.relu_dropout", model.relu_dropout),
+    ] {
+        found.within(key, value, "[0, 1)", (0.0..1.0).contains(&value));
+    }
+}
+
+fn check_lengths(run: &Run, found: &mut Findings) {
+    let (longest, tokens, batch) = (run.model.max_length, run.data.max_tokens as i64, run.train.batch_tokens as i64);
+    found.at_least("train.batch_tokens", batch, 1);
+    if !found.is_good(&["model.max_length", "data.max_tokens", "train.batch_tokens"]) {
+        return;
+    }
+    let text = format!("`max_length = {longest}` has no room for `max_tokens = {tokens}` and a begin or end mark");
+    let help = format!("raise max_length to {} or lower max_tokens to {}", tokens + 1, longest - 1);
+    found.need(longest > tokens, &["model.max_length", "data.max_tokens"], text, help);
+    let text = format!("`batch_tokens = {batch}` is below `max_tokens = {tokens}`: a long example would fit no batch");
+    found.need(batch >= tokens, &["train.batch_tokens", "data.max_tokens"], text, format!("give {tokens} or more"));
+}
+
+fn check_train(run: &Run, found: &mut Findings) {
+    let train = &run.train;
+    found.at_least("train.steps", train.steps as i64, 1);
+    found.at_least("train.accumulate", train.accumulate as i64, 1);
+    found.at_least("train.log_every", train.log_every as i64, 1);
+    found.at_least("train.evaluate_every", train.evaluate_every as i64, 1);
+    found.at_least("train.average", train.average as i64, 1);
+    match train.schedule {
+        Schedule::Linear => {
+            let (warmup, steps) = (train.warmup, train.steps);
+            let text = format!("`warmup = {warmup}` leaves nothing of `steps = {steps}` for the linear decay");
+            found.need(
+                warmup < steps || steps == 0,
+                &["train.warmup", "train.steps"],
+                text,
+                "give fewer warm-up steps",
+            );
+        }
+        Schedule::InverseSquareRoot => found.at_least("train.warmup", train.warmup as i64, 1),
+    }
+    let positive = |value: f64| value > 0.0 && value.is_finite();
+    let not_negative = |value: f64| value >= 0.0 && value.is_finite();
+    let unit = |value: f64| (0.0..1.0).contains(&value);
+    found.within("train.learning_rate", train.learning_rate, "(0, ∞)", positive(train.learning_rate));
+    found.within("train.epsilon", train.epsilon, "(0, ∞)", positive(train.epsilon));
+    found.within("train.weight_decay", train.weight_decay, "[0, ∞)", not_negative(train.weight_decay));
+    found.within("train.clip_norm", train.clip_norm, "[0, ∞)", not_negative(train.clip_norm));
+    found.within("train.beta1", train.beta1, "[0, 1)", unit(train.beta1));
+    found.within("train.beta2", train.beta2, "[0, 1)", unit(train.beta2));
+    found.within("train.label_smoothing", train.label_smoothing, "[0, 1)", unit(train.label_smoothing));
+}
+
+/// Parameters of a term against the model's sizes.
+fn check_term(term: &Term, run: &Run, found: &mut Findings) {
+    let longest = run.model.max_length;
+    let get = |key: &str| term.parameters.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
+    if term.name == "FD" && found.is_good(&["model.max_length"]) {
+        let keys = ["mix", "model.max_length"];
+        match (get("a"), get("b")) {
+            (Some(a), Some(b)) => {
+                let text =
+                    format!("a·b = {a}·{b} = {} in `FD`, but `max_length = {longest}`", i128::from(a) * i128::from(b));
+                let help = "the product must be max_length; leave a and b out for the squarest";
+                found.need(i128::from(a) * i128::from(b) == i128::from(longest), &keys, text, help);
+            }
+            (Some(one), None) | (None, Some(one)) => {
+                let name = if get("a").is_some() { "a" } else { "b" };
+                let text = format!("`{name} = {one}` in `FD` does not divide `max_length = {longest}`");
+                found.need(one > 0 && longest % one == 0, &keys, text, "give a divisor, or leave it out");
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// An enum value as it is typed in TOML.
+fn kebab<T: serde::Serialize>(value: &T) -> String {
+    match toml::Value::try_from(value) {
+        Ok(toml::Value::String(name)) => name,
+        _ => String::new(), // our enums are plain strings
+    }
+}

@@ -1,0 +1,73 @@
+//! Every default, on one screen. They are Tensor2Tensor's `transformer_base`, on which the paper's translation runs
+//! stand; an experiment file holds only what differs.
+
+use super::config::{
+    CorpusKind, DataConfig, DecodeConfig, ModelConfig, Schedule, Select, TaskKind, TooLong, TrainConfig,
+};
+use crate::attention::Mixing;
+
+/// `seeds`
+pub const SEEDS: &[u64] = &[1];
+
+/// `[data]`
+pub fn data(task: TaskKind) -> DataConfig {
+    let translation = task == TaskKind::Translation;
+    DataConfig {
+        corpus: if translation { CorpusKind::HomeAssistant } else { CorpusKind::NewsArticles },
+        source: if translation { "en".into() } else { String::new() }, // `reverse` has none; `text` must say
+        target: if translation { "de".into() } else { String::new() },
+        train: vec![], // `text` must say
+        dev: vec![],
+        test: vec![],
+        vocabulary: 32_000,
+        max_tokens: 255, // and the begin mark fill max_length
+        too_long: TooLong::Skip,
+    }
+}
+
+/// `[model]`
+pub fn model(task: TaskKind) -> ModelConfig {
+    ModelConfig {
+        d_model: 512,
+        heads: 8,
+        encoder_layers: if task == TaskKind::Translation { 6 } else { 0 },
+        decoder_layers: 6,
+        d_ff: 2048,
+        max_length: 256,
+        dropout: 0.1,
+        attention_dropout: 0.1,
+        relu_dropout: 0.1,
+        mixing: Mixing::Softmax,
+    }
+}
+
+/// `[train]`
+pub fn train(task: TaskKind, schedule: Schedule) -> TrainConfig {
+    TrainConfig {
+        steps: 100_000,
+        batch_tokens: 4096,
+        accumulate: 1,
+        schedule,
+        learning_rate: if schedule == Schedule::InverseSquareRoot { 2.0 } else { 1e-3 },
+        warmup: 8000,
+        beta1: 0.9,
+        beta2: 0.997,
+        epsilon: 1e-9,
+        weight_decay: 0.0,
+        label_smoothing: if task == TaskKind::Translation { 0.1 } else { 0.0 }, // perplexity is of plain targets
+        clip_norm: 0.0,                                                         // off
+        log_every: 100,
+        evaluate_every: 1000,
+        select: Select::Best,
+        average: 5,
+    }
+}
+
+/// `train.schedule`
+pub const SCHEDULE: Schedule = Schedule::InverseSquareRoot;
+
+/// `[decode]`
+pub fn decode(task: TaskKind) -> Option<DecodeConfig> {
+    let decode = DecodeConfig { beam: 4, length_penalty: 0.6, max_extra: 50, batch: 32 };
+    (task == TaskKind::Translation).then_some(decode)
+}

@@ -1,0 +1,338 @@
+//! What was typed, resolved into runs: mixes × seeds and variants, defaults filled, named and hashed.
+
+use super::check::check;
+use super::config::{CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, Select, TaskKind, TrainConfig};
+use super::message::{Problem, Problems};
+use super::typed::{DataToml, DecodeToml, Files, ModelToml, Texts, TrainToml, VariantToml};
+use super::{defaults, Experiment, Mix};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// All runs of an experiment file, in the order of its rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The column's heading.
+    pub title: String,
+    /// Mixes in the order typed, each with its seeds, then the variants.
+    pub runs: Vec<PlannedRun>,
+    /// One row a run is written here.
+    pub results_csv: PathBuf,
+    /// `mini`, `paper`; `custom` for a file that isn't at experiments/PROFILE/TABLE/COLUMN.toml.
+    pub profile: String,
+    /// Such as `table2`; empty for a custom file.
+    pub table: String,
+    /// The file's stem, such as `ende`.
+    pub column: String,
+}
+
+/// A run with its place among the results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedRun {
+    /// Resolved.
+    pub run: Run,
+    /// Such as `R+V-s1` or `V.control-s1`.
+    pub name: String,
+    /// Its results, such as `results/mini/table2/ende/R+V-s1`.
+    pub folder: PathBuf,
+    /// [`Run::hash`].
+    pub hash: String,
+}
+
+/// Settings of some rows: the experiment's own, or a variant's.
+struct Scope {
+    /// `` or `variant.0.`: where its keys stand.
+    prefix: String,
+    variant: Option<String>,
+    /// Each with the name of its place.
+    mixes: Vec<(Mix, String)>,
+    data: DataConfig,
+    model: ModelConfig,
+    train: TrainConfig,
+    decode: Option<DecodeConfig>,
+}
+
+impl Experiment {
+    /// Resolves into runs whose folders lie under `results`. Errors: everything that can't work or has no effect.
+    pub fn plan(&self, results: &Path) -> Result<Plan, Problems> {
+        let mut problems = Vec::new();
+        let source = &self.source;
+        let Some(task) = self.typed.task else {
+            let help = "add `task = \"translation\"` or `task = \"language-modelling\"`";
+            return Err(Problems(vec![source.of_value("task", "`task` is missing", help)]));
+        };
+        let seeds = self.seeds(&mut problems);
+        let mut scopes = vec![self.scope(task, None, &mut problems)];
+        for (i, variant) in self.typed.variant.iter().flatten().enumerate() {
+            scopes.push(self.scope(task, Some((i, variant)), &mut problems));
+        }
+        self.check_rows(&scopes, &mut problems);
+        self.check_effects(task, &scopes, &mut problems);
+
+        let place = Place::of(&source.path, results);
+        let title = self.typed.title.clone().unwrap_or_else(|| place.column.clone());
+        let mut runs = Vec::new();
+        for scope in &scopes {
+            for (mix, mix_place) in &scope.mixes {
+                for &seed in &seeds {
+                    let run = Run {
+                        title: title.clone(),
+                        task,
+                        mix: mix.clone(),
+                        variant: scope.variant.clone(),
+                        seed,
+                        data: scope.data.clone(),
+                        model: scope.model.clone(),
+                        train: scope.train.clone(),
+                        decode: scope.decode.clone(),
+                    };
+                    for finding in check(&run) {
+                        let at = self.typed_at(&finding.keys, &scope.prefix, mix_place);
+                        problems.push(source.of_value(&at, finding.text, finding.help));
+                    }
+                    let (name, hash) = (run.name(), run.hash());
+                    runs.push(PlannedRun { folder: place.folder.join(&name), run, name, hash });
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(sorted(problems));
+        }
+        let (results_csv, profile, table, column) = (place.csv, place.profile, place.table, place.column);
+        Ok(Plan { title, runs, results_csv, profile, table, column })
+    }
+
+    fn seeds(&self, problems: &mut Vec<Problem>) -> Vec<u64> {
+        let Some(seeds) = &self.typed.seeds else { return defaults::SEEDS.to_vec() };
+        if seeds.is_empty() {
+            problems.push(self.source.of_value("seeds", "`seeds` is empty", "give one or more, such as [1, 2, 3]"));
+        }
+        for (i, seed) in seeds.iter().enumerate() {
+            let at = format!("seeds.{i}");
+            if seeds[..i].contains(seed) {
+                problems.push(self.source.of_value(&at, format!("seed {seed} is given twice"), "take one out"));
+            }
+            if i64::try_from(*seed).is_err() {
+                let help = format!("give {} or less", i64::MAX);
+                problems.push(self.source.of_value(&at, format!("seed {seed} is too large"), help));
+            }
+        }
+        seeds.clone()
+    }
+
+    fn scope(&self, task: TaskKind, variant: Option<(usize, &VariantToml)>, problems: &mut Vec<Problem>) -> Scope {
+        let typed = &self.typed;
+        let prefix = variant.map_or(String::new(), |(i, _)| format!("variant.{i}."));
+        let over = variant.map(|(_, variant)| variant);
+        let layers = |of_base: Option<&TrainToml>, of_variant: Option<&TrainToml>| {
+            of_variant.and_then(|train| train.schedule).or(of_base.and_then(|train| train.schedule))
+        };
+        let schedule = layers(typed.train.as_ref(), over.and_then(|over| over.train.as_ref()));
+        let mut data = defaults::data(task);
+        let mut model = defaults::model(task);
+        let mut train = defaults::train(task, schedule.unwrap_or(defaults::SCHEDULE));
+        let mut decode = defaults::decode(task);
+        let data_layers = [typed.data.as_ref(), over.and_then(|over| over.data.as_ref())];
+        for section in data_layers.into_iter().flatten() {
+            lay_data(section, task, &mut data);
+        }
+        // Only packaged translations have languages to fall back on.
+        if data.corpus != CorpusKind::HomeAssistant {
+            let typed_language = |get: fn(&DataToml) -> Option<String>| {
+                data_layers.into_iter().flatten().filter_map(get).next_back().unwrap_or_default()
+            };
+            data.source = typed_language(|data| data.source.clone());
+            data.target = typed_language(|data| data.target.clone());
+        }
+        let model_layers: [Option<&ModelToml>; 2] = [typed.model.as_ref(), over.and_then(|over| over.model.as_ref())];
+        model_layers.into_iter().flatten().for_each(|section| section.lay_over(&mut model));
+        let train_layers: [Option<&TrainToml>; 2] = [typed.train.as_ref(), over.and_then(|over| over.train.as_ref())];
+        train_layers.into_iter().flatten().for_each(|section| section.lay_over(&mut train));
+        if let Some(decode) = &mut decode {
+            let layers: [Option<&DecodeToml>; 2] = [typed.decode.as_ref(), over.and_then(|over| over.decode.as_ref())];
+            layers.into_iter().flatten().for_each(|section| section.lay_over(decode));
+        }
+        let mix = over.map_or(typed.mix.as_ref(), |over| over.mix.as_ref());
+        let mixes = self.mixes(&prefix, mix, problems);
+        Scope {
+            variant: over.map(|over| over.name.clone().unwrap_or_default()),
+            prefix,
+            mixes,
+            data,
+            model,
+            train,
+            decode,
+        }
+    }
+
+    fn mixes(&self, prefix: &str, typed: Option<&Texts>, problems: &mut Vec<Problem>) -> Vec<(Mix, String)> {
+        let source = &self.source;
+        let name = format!("{prefix}mix");
+        let Some(typed) = typed else {
+            let at = if prefix.is_empty() { &name } else { prefix.trim_end_matches('.') };
+            let help = "name one or more, such as `mix = \"R+V\"` or `mix = [\"V\", \"D\"]`";
+            problems.push(source.of_value(at, "`mix` is missing", help));
+            return Vec::new();
+        };
+        if typed.texts.is_empty() {
+            problems.push(source.of_value(&name, "`mix` is empty", "name one or more, such as [\"V\", \"R+V\"]"));
+        }
+        let mut mixes: Vec<(Mix, String)> = Vec::new();
+        for (i, text) in typed.texts.iter().enumerate() {
+            let at = if typed.is_list { format!("{name}.{i}") } else { name.clone() };
+            match Mix::parse(text) {
+                Ok(mix) => {
+                    if mixes.iter().any(|(other, _)| *other == mix) {
+                        problems.push(source.of_value(&at, format!("mix `{mix}` is given twice"), "take one out"));
+                    }
+                    mixes.push((mix, at));
+                }
+                Err(error) => problems.push(source.of_string(&at, error.at, error.to_string(), "")),
+            }
+        }
+        mixes
+    }
+
+    /// Variants need names that tell rows apart, and settings of their own.
+    fn check_rows(&self, scopes: &[Scope], problems: &mut Vec<Problem>) {
+        let source = &self.source;
+        let mut rows = HashSet::new();
+        for scope in scopes {
+            let place = scope.prefix.trim_end_matches('.');
+            if let Some(name) = &scope.variant {
+                let at = format!("{}name", scope.prefix);
+                let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+                if !source.has(&at) {
+                    problems.push(source.of_value(
+                        place,
+                        "a [[variant]] has no `name`",
+                        "add `name = \"control\"` or so",
+                    ));
+                } else if name.is_empty() || !name.chars().all(plain) {
+                    let text = format!("`{name}` can't be part of a folder's name");
+                    problems.push(source.of_value(&at, text, "use letters, digits, `-` and `_`"));
+                }
+                let base = &scopes[0];
+                if (&scope.data, &scope.model, &scope.train, &scope.decode)
+                    == (&base.data, &base.model, &base.train, &base.decode)
+                {
+                    let text = format!("variant `{name}` changes nothing");
+                    problems.push(source.of_value(&at, text, "add what differs, such as [variant.model]"));
+                }
+            }
+            for (mix, at) in &scope.mixes {
+                if !rows.insert((mix.clone(), scope.variant.clone())) && scope.variant.is_some() {
+                    let text = format!("there are two rows `{mix}` of this variant name");
+                    problems.push(source.of_value(at, text, "give the variants different names"));
+                }
+            }
+        }
+    }
+
+    /// A key that changes nothing is an error: its author expects something of it.
+    fn check_effects(&self, task: TaskKind, scopes: &[Scope], problems: &mut Vec<Problem>) {
+        let many_terms = |scope: &Scope| scope.mixes.iter().any(|(mix, _)| mix.terms.len() > 1);
+        for name in self.source.names() {
+            let within = name.strip_prefix("variant.").and_then(|rest| rest.split_once('.'));
+            let (index, key) = within.map_or((None, name), |(index, key)| (index.parse::<usize>().ok(), key));
+            let touched = match index {
+                Some(index) => scopes.get(index + 1..index + 2).unwrap_or_default(),
+                None => scopes,
+            };
+            let all = |idle: &dyn Fn(&Scope) -> bool| touched.iter().all(idle);
+            let language_modelling = task == TaskKind::LanguageModelling;
+            let why = match key {
+                "decode" if language_modelling => "language modelling decodes nothing",
+                "model.encoder_layers" if language_modelling => "language modelling has no encoder",
+                "data.source" | "data.target" if language_modelling => "language modelling has no two languages",
+                "data.source" | "data.target" if all(&|scope| scope.data.corpus == CorpusKind::Reverse) => {
+                    "corpus `reverse` has no languages"
+                }
+                "data.train" | "data.dev" | "data.test" if all(&|scope| scope.data.corpus != CorpusKind::Text) => {
+                    "only corpus `text` reads files that you name"
+                }
+                "train.average" if all(&|scope| scope.train.select != Select::Average) => {
+                    "it takes effect with `select = \"average\"` only"
+                }
+                "model.mixing" if !touched.iter().any(many_terms) => "no mix has two terms",
+                _ => continue,
+            };
+            let word = key.rsplit('.').next().unwrap_or(key);
+            let text = format!("`{word}` has no effect: {why}");
+            problems.push(self.source.of_key(name, text, "take it out"));
+        }
+    }
+
+    /// The first of the keys that was typed, for these rows or for all.
+    fn typed_at(&self, keys: &[&str], prefix: &str, mix_place: &str) -> String {
+        for key in keys {
+            if *key == "mix" {
+                return mix_place.to_owned();
+            }
+            for name in [format!("{prefix}{key}"), (*key).to_owned()] {
+                if self.source.has(&name) {
+                    return name;
+                }
+            }
+        }
+        let section = keys.first().and_then(|key| key.split_once('.')).map_or("", |(section, _)| section);
+        section.to_owned()
+    }
+}
+
+/// A flat list is one pair for translation, and many files for language modelling.
+fn lay_data(section: &DataToml, task: TaskKind, data: &mut DataConfig) {
+    section.lay_over(data);
+    let entries = |files: &Files| -> Vec<Vec<PathBuf>> {
+        let flat = files.0.iter().all(|entry| !entry.is_list);
+        if flat && task == TaskKind::Translation {
+            return vec![files.0.iter().flat_map(|entry| entry.texts.iter().map(|path| expand(path))).collect()];
+        }
+        files.0.iter().map(|entry| entry.texts.iter().map(|path| expand(path)).collect()).collect()
+    };
+    for (typed, resolved) in
+        [(&section.train, &mut data.train), (&section.dev, &mut data.dev), (&section.test, &mut data.test)]
+    {
+        if let Some(files) = typed {
+            *resolved = entries(files);
+        }
+    }
+}
+
+/// `~/` is the home folder; other relative paths are from the current folder.
+fn expand(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// Where an experiment's results go.
+struct Place {
+    profile: String,
+    table: String,
+    column: String,
+    folder: PathBuf,
+    csv: PathBuf,
+}
+
+impl Place {
+    fn of(file: &Path, results: &Path) -> Place {
+        let column = file.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy().into_owned());
+        let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let parts: Vec<_> = whole.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+        let (profile, table) = match parts.as_slice() {
+            [.., root, profile, table, _] if root == "experiments" => (profile.to_string(), table.to_string()),
+            _ => ("custom".to_owned(), String::new()),
+        };
+        // An empty table must not become a trailing slash.
+        let parent = if table.is_empty() { results.join(&profile) } else { results.join(&profile).join(&table) };
+        Place { folder: parent.join(&column), csv: parent.join(format!("{column}.csv")), profile, table, column }
+    }
+}
+
+fn sorted(mut problems: Vec<Problem>) -> Problems {
+    problems.sort_by_key(|problem| problem.place.as_ref().map(|place| (place.line, place.column)));
+    let mut seen = HashSet::new();
+    problems.retain(|problem| seen.insert(format!("{problem}")));
+    Problems(problems)
+}

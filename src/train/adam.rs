@@ -1,0 +1,100 @@
+//! Adam (Kingma and Ba, 2015) with decoupled weight decay, on flat buffers.
+
+use super::parameters::FlatParameters;
+use crate::experiment::TrainConfig;
+use tch::Tensor;
+
+/// First and second moments of every parameter.
+#[derive(Debug)]
+pub struct Adam {
+    /// m [n].
+    pub first: Tensor,
+    /// v [n].
+    pub second: Tensor,
+    beta1: f64,
+    beta2: f64,
+    epsilon: f64,
+    weight_decay: f64,
+}
+
+impl Adam {
+    /// Moments of zero.
+    pub fn new(parameters: &FlatParameters, config: &TrainConfig) -> Self {
+        Self {
+            first: parameters.values.zeros_like(),
+            second: parameters.values.zeros_like(),
+            beta1: config.beta1,
+            beta2: config.beta2,
+            epsilon: config.epsilon,
+            weight_decay: config.weight_decay,
+        }
+    }
+
+    /// θ ← θ − lr·(m̂/(√v̂ + ε) + decay·θ), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ), t = `step` from 1.
+    pub fn step(&mut self, parameters: &mut FlatParameters, learning_rate: f64, step: u64) {
+        let _guard = tch::no_grad_guard();
+        let correction = |beta: f64| 1.0 - beta.powi(step.min(i32::MAX as u64) as i32);
+        let gradients = &parameters.gradients;
+        let _ = self.first.lerp_(gradients, 1.0 - self.beta1);
+        let _ = self.second.lerp_(&gradients.square(), 1.0 - self.beta2);
+        if self.weight_decay > 0.0 {
+            let decay = &parameters.values * &parameters.decayed * (learning_rate * self.weight_decay);
+            let _ = parameters.values.g_sub_(&decay);
+        }
+        let mut denominator = self.second.sqrt();
+        let _ = denominator.g_mul_scalar_(correction(self.beta2).powf(-0.5));
+        let _ = denominator.g_add_scalar_(self.epsilon);
+        let mut update = &self.first / denominator;
+        let _ = update.g_mul_scalar_(learning_rate / correction(self.beta1));
+        let _ = parameters.values.g_sub_(&update);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule::tests::settings;
+    use super::*;
+    use crate::experiment::Schedule;
+    use tch::nn::OptimizerConfig;
+    use tch::{nn, Device, Kind};
+
+    fn variables() -> (nn::VarStore, Tensor, Tensor) {
+        let mut store = nn::VarStore::new(Device::Cpu);
+        store.set_kind(Kind::Double);
+        let matrix = store.root().var("matrix", &[2, 3], nn::Init::Const(0.5));
+        let bias = store.root().var("bias", &[3], nn::Init::Const(-0.25));
+        (store, matrix, bias)
+    }
+
+    fn loss(matrix: &Tensor, bias: &Tensor, step: i64) -> Tensor {
+        let x = Tensor::from_slice(&[1.0, -2.0 * step as f64]).view([1, 2]);
+        (x.matmul(matrix) + bias).sin().square().sum(Kind::Double)
+    }
+
+    /// LibTorch's own AdamW is the reference; its decay acts on all, ours on matrices only.
+    #[test]
+    fn agrees_with_libtorch() {
+        for weight_decay in [0.0, 0.1] {
+            let mut config = settings(Schedule::Linear, 1.0, 2, 6);
+            config.weight_decay = weight_decay;
+            let (ours, matrix, bias) = variables();
+            let mut parameters = FlatParameters::new(&ours);
+            let mut adam = Adam::new(&parameters, &config);
+            let (reference, matrix_r, bias_r) = variables();
+            let mut optimizer = nn::adamw(config.beta1, config.beta2, weight_decay).build(&reference, 0.1).unwrap();
+            for step in 1..=5 {
+                parameters.zero_gradients();
+                loss(&matrix, &bias, step).backward();
+                adam.step(&mut parameters, 0.1, step as u64);
+                optimizer.zero_grad();
+                loss(&matrix_r, &bias_r, step).backward();
+                optimizer.step();
+            }
+            let difference = (&matrix - &matrix_r).abs().max().double_value(&[]);
+            assert!(difference < 1e-6, "matrices differ by {difference} at decay {weight_decay}");
+            if weight_decay == 0.0 {
+                assert!((&bias - &bias_r).abs().max().double_value(&[]) < 1e-6);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a finished run leaves: metrics.json in its folder, and a row in its column's CSV.
+
+use super::trainer::Trained;
+use crate::experiment::{PlannedRun, Run};
+use crate::files::write_atomically;
+use anyhow::{Context, Result};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// Facts of a run that its task does not know.
+#[derive(Debug, Clone)]
+pub struct Circumstances {
+    /// Trainable parameters.
+    pub trainable_parameters: u64,
+    /// All stored numbers of the model.
+    pub total_parameters: u64,
+    /// SHA-256 of the data.
+    pub data_hash: String,
+    /// Peak resident memory of the process while it trained, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// Such as `cpu`.
+    pub device: String,
+    /// Threads of one operation.
+    pub threads: i32,
+    /// The command line.
+    pub command: String,
+}
+
+/// The row of a finished run: column names and values, in order.
+pub fn row(planned: &PlannedRun, trained: &Trained, circumstances: &Circumstances) -> Map<String, Value> {
+    let run: &Run = &planned.run;
+    let seconds = trained.train_seconds + trained.score_seconds;
+    let mut row = Map::new();
+    let mut put = |name: &str, value: Value| drop(row.insert(name.to_string(), value));
+    put("title", run.title.clone().into());
+    put("task", serde_json::to_value(run.task).unwrap_or_default());
+    put("mix", run.mix.to_string().into());
+    put("variant", run.variant.clone().unwrap_or_default().into());
+    put("seed", run.seed.into());
+    put("trainable_parameters", circumstances.trainable_parameters.into());
+    put("total_parameters", circumstances.total_parameters.into());
+    for (name, value) in &trained.metrics {
+        put(name, value.clone());
+    }
+    put("steps", trained.steps.into());
+    put("tokens", trained.tokens.into());
+    put("wall_seconds", rounded(seconds, 1));
+    put("tokens_per_second", rounded(trained.tokens as f64 / trained.train_seconds.max(1e-9), 0));
+    put("peak_memory_bytes", circumstances.peak_memory_bytes.map_or(Value::Null, Value::from));
+    put("device", circumstances.device.clone().into());
+    put("threads", circumstances.threads.into());
+    put("config_hash", planned.hash.clone().into());
+    put("data_hash", circumstances.data_hash.clone().into());
+    put("version", env!("CARGO_PKG_VERSION").into());
+    put("command", circumstances.command.clone().into());
+    row
+}
+
+fn rounded(value: f64, digits: i32) -> Value {
+    let scale = 10f64.powi(digits);
+    ((value * scale).round() / scale).into()
+}
+
+fn metrics_file(folder: &Path) -> PathBuf {
+    folder.join("metrics.json")
+}
+
+/// Writes metrics.json; it marks the run as finished.
+pub fn save(folder: &Path, row: &Map<String, Value>) -> Result<()> {
+    write_atomically(&metrics_file(folder), (serde_json::to_string_pretty(row)? + "\n").as_bytes())
+}
+
+/// The row of a finished run; `None` if it is not finished.
+pub fn load(folder: &Path) -> Result<Option<Map<String, Value>>> {
+    let path = metrics_file(folder);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(&path).with_context(|| format!("{}: cannot read", path.display()))?;
+    let row = serde_json::from_str(&text)
+        .with_context(|| format!("{}: not whole; remove it to run this again", path.display()))?;
+    Ok(Some(row))
+}
+
+/// Rewrites a column's CSV from the metrics.json of every run folder beside it, planned ones first and in their order.
+pub fn write_column(csv_path: &Path, planned: &[PlannedRun]) -> Result<()> {
+    let mut folders: Vec<PathBuf> = planned.iter().map(|planned| planned.folder.clone()).collect();
+    let mut others: Vec<PathBuf> = match planned.first().and_then(|first| first.folder.parent()) {
+        Some(parent) if parent.exists() => std::fs::read_dir(parent)
+            .with_context(|| format!("{}: cannot list", parent.display()))?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.is_dir() && !folders.contains(path))
+            .collect(),
+        _ => Vec::new(),
+    };
+    others.sort();
+    folders.extend(others);
+    let mut rows = Vec::new();
+    for folder in folders {
+        rows.extend(load(&folder)?);
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut columns: Vec<String> = Vec::new();
+    for row in &rows {
+        let mut after = 0;
+        for name in row.keys() {
+            match columns.iter().position(|column| column == name) {
+                Some(at) => after = at + 1,
+                None => {
+                    columns.insert(after, name.clone());
+                    after += 1;
+                }
+            }
+        }
+    }
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&columns)?;
+    for row in &rows {
+        writer.write_record(columns.iter().map(|column| cell(row.get(column))))?;
+    }
+    write_atomically(csv_path, &writer.into_inner()?)
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    }
+}

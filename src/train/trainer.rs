@@ -1,0 +1,347 @@
+//! The loop: batches, loss, gradient, step; log, evaluate, save; resume to the bit.
+
+use super::adam::Adam;
+use super::attention_log::{alpha_columns, alphas, histogram_rows, HISTOGRAM_HEADER};
+use super::checkpoint::{self, Exact, State};
+use super::interrupt::Interrupt;
+use super::log::{Line, Log};
+use super::parameters::FlatParameters;
+use super::progress::Progress;
+use super::schedule::learning_rate;
+use crate::error::Outcome;
+use crate::experiment::{Run, Select};
+use crate::files::write_atomically;
+use crate::task::{DevScore, Metric, Task};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tch::Device;
+
+/// One run and what it works with.
+pub struct Job<'a> {
+    /// Row name, such as `R+V-s1`.
+    pub name: &'a str,
+    /// What to train.
+    pub run: &'a Run,
+    /// Hash of `run`.
+    pub config_hash: &'a str,
+    /// The run's folder.
+    pub folder: &'a Path,
+    /// Data and model.
+    pub task: &'a dyn Task,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+    /// Where progress is told.
+    pub progress: &'a Progress,
+}
+
+/// A finished run.
+#[derive(Debug, Clone)]
+pub struct Trained {
+    /// Task metrics.
+    pub metrics: Vec<Metric>,
+    /// Steps done.
+    pub steps: u64,
+    /// Predicted tokens seen in training.
+    pub tokens: u64,
+    /// Training and dev evaluations, over all sessions.
+    pub train_seconds: f64,
+    /// Scoring at the end.
+    pub score_seconds: f64,
+}
+
+struct Trainer<'a> {
+    job: &'a Job<'a>,
+    parameters: FlatParameters,
+    adam: Adam,
+    state: State,
+    batches: Vec<Vec<u32>>,
+    /// Seconds of earlier sessions; `state.seconds` adds this session's.
+    earlier: f64,
+    started: Instant,
+    interval: Interval,
+}
+
+/// Time and data since the last log line of this session.
+struct Interval {
+    since: Instant,
+    tokens: u64,
+    waited: Duration,
+}
+
+impl Interval {
+    fn new() -> Self {
+        Self { since: Instant::now(), tokens: 0, waited: Duration::ZERO }
+    }
+}
+
+struct Step {
+    loss: f64,
+    gradient_norm: f64,
+}
+
+/// Trains to the end, from the last checkpoint if there is one, and scores.
+///
+/// Errors: [`Outcome::Interrupted`] after saving, [`Outcome::Failed`] on a loss that is no number.
+pub fn train(job: &Job) -> Result<Trained> {
+    let parameters = FlatParameters::new(job.task.variables());
+    let mut adam = Adam::new(&parameters, &job.run.train);
+    let last = checkpoint::last_file(job.folder);
+    let resumed = last.exists();
+    let state = if resumed {
+        checkpoint::load(&last, job.task.variables(), &mut adam)?
+    } else {
+        State {
+            step: 0,
+            epoch: 0,
+            batch: 0,
+            best: None,
+            kept: Vec::new(),
+            log_loss: Exact(0.0),
+            log_tokens: 0,
+            tokens: 0,
+            seconds: 0.0,
+            config_hash: job.config_hash.to_string(),
+        }
+    };
+    if resumed {
+        job.progress.say(&format!("{}: goes on after step {}", job.name, state.step));
+    } else {
+        write_histograms(job, "start")?;
+    }
+    let mut trainer = Trainer {
+        job,
+        parameters,
+        adam,
+        batches: job.task.epoch(state.epoch),
+        earlier: state.seconds,
+        state,
+        started: Instant::now(),
+        interval: Interval::new(),
+    };
+    trainer.run()?;
+    let trained_in = trainer.state.seconds;
+    let scoring = Instant::now();
+    select_weights(job, &trainer.state)?;
+    job.progress.say(&format!("{}: scoring", job.name));
+    let dev = job.task.dev()?;
+    let mut metrics: Vec<Metric> =
+        vec![("dev.loss".into(), dev.loss().into()), ("dev.perplexity".into(), dev.loss().exp().into())];
+    for metric in job.task.score(job.folder)? {
+        if metrics.iter().all(|(name, _)| *name != metric.0) {
+            metrics.push(metric);
+        }
+    }
+    write_histograms(job, "end")?;
+    checkpoint::save(&checkpoint::final_file(job.folder), job.task.variables(), None, &trainer.state)?;
+    job.progress.finish();
+    Ok(Trained {
+        metrics,
+        steps: trainer.state.step,
+        tokens: trainer.state.tokens,
+        train_seconds: trained_in,
+        score_seconds: scoring.elapsed().as_secs_f64(),
+    })
+}
+
+impl Trainer<'_> {
+    fn run(&mut self) -> Result<()> {
+        let job = self.job;
+        let settings = &job.run.train;
+        let mut log = Log::open(&job.folder.join("log.csv"), &alpha_columns(job.task), self.state.step)?;
+        while self.state.step < settings.steps {
+            if job.interrupt.requested() {
+                self.save()?;
+                return Err(Outcome::Interrupted(format!(
+                    "{} is saved after step {}; the same command goes on from there",
+                    job.name, self.state.step
+                ))
+                .into());
+            }
+            let rate = learning_rate(settings, job.run.model.d_model, self.state.step + 1);
+            let step = self.step(rate)?;
+            let at = self.state.step;
+            let evaluate = at % settings.evaluate_every == 0 || at == settings.steps;
+            if !evaluate && at % settings.log_every != 0 {
+                continue;
+            }
+            let dev = if evaluate { Some(self.evaluate()?) } else { None };
+            let line = self.line(rate, &step, dev);
+            log.write(&line)?;
+            self.tell(&line);
+            if evaluate {
+                self.save()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One optimizer step on `accumulate` batches, as if they were one.
+    fn step(&mut self, rate: f64) -> Result<Step> {
+        let job = self.job;
+        let waiting = Instant::now();
+        let mut rows = Vec::with_capacity(job.run.train.accumulate);
+        for _ in 0..job.run.train.accumulate {
+            if self.state.batch >= self.batches.len() {
+                self.state.epoch += 1;
+                self.state.batch = 0;
+                self.batches = job.task.epoch(self.state.epoch);
+            }
+            rows.push(std::mem::take(&mut self.batches[self.state.batch]));
+            self.state.batch += 1;
+        }
+        let tokens: u64 = rows.iter().map(|rows| job.task.target_tokens(rows)).sum();
+        self.interval.waited += waiting.elapsed();
+        seed_step(job.run.seed, self.state.step + 1, job.task.variables().device());
+        self.parameters.zero_gradients();
+        let mut total = 0.0;
+        for rows in &rows {
+            let loss = job.task.loss(rows)?;
+            (&loss / tokens as f64).backward();
+            total += loss.double_value(&[]);
+        }
+        let at = self.state.step + 1;
+        if !total.is_finite() {
+            return Err(Outcome::Failed(format!(
+                "{}: the loss is {total} at step {at}; the last good checkpoint is of step {}. \
+                 Try a lower train.learning_rate, a longer train.warmup, or train.clip_norm",
+                job.name,
+                self.last_saved()
+            ))
+            .into());
+        }
+        let norm = self.parameters.clip(job.run.train.clip_norm);
+        self.adam.step(&mut self.parameters, rate, at);
+        self.state.step = at;
+        self.state.tokens += tokens;
+        self.state.log_loss.0 += total;
+        self.state.log_tokens += tokens;
+        self.interval.tokens += tokens;
+        job.progress.step(at);
+        Ok(Step { loss: total / tokens as f64, gradient_norm: norm.double_value(&[]) })
+    }
+
+    fn last_saved(&self) -> u64 {
+        self.state.step - self.state.step % self.job.run.train.evaluate_every
+    }
+
+    /// Dev loss; keeps the weights if they are the best, or may be averaged.
+    fn evaluate(&mut self) -> Result<DevScore> {
+        let job = self.job;
+        let dev = job.task.dev()?;
+        let (step, loss) = (self.state.step, dev.loss());
+        if !loss.is_finite() {
+            return Err(Outcome::Failed(format!(
+                "{}: the dev loss is {loss} at step {step}; the last good checkpoint is an earlier one. \
+                 Try a lower train.learning_rate",
+                job.name
+            ))
+            .into());
+        }
+        if self.state.best.is_none_or(|(_, best)| loss < best.0) {
+            self.state.best = Some((step, Exact(loss)));
+            if job.run.train.select == Select::Best {
+                checkpoint::save(&checkpoint::best_file(job.folder), job.task.variables(), None, &self.state)?;
+            }
+        }
+        if job.run.train.select == Select::Average {
+            checkpoint::save(&checkpoint::step_file(job.folder, step), job.task.variables(), None, &self.state)?;
+            self.state.kept.push(step);
+        }
+        Ok(dev)
+    }
+
+    fn line(&mut self, rate: f64, step: &Step, dev: Option<DevScore>) -> Line {
+        let elapsed = self.interval.since.elapsed().as_secs_f64().max(1e-9);
+        let line = Line {
+            step: self.state.step,
+            epoch: self.state.epoch,
+            loss: self.state.log_loss.0 / self.state.log_tokens.max(1) as f64,
+            learning_rate: rate,
+            gradient_norm: step.gradient_norm,
+            tokens: self.state.tokens,
+            tokens_per_second: self.interval.tokens as f64 / elapsed,
+            data_wait: self.interval.waited.as_secs_f64() / elapsed,
+            dev_loss: dev.map(|dev| dev.loss()),
+            alphas: alphas(self.job.task),
+        };
+        self.state.log_loss = Exact(0.0);
+        self.state.log_tokens = 0;
+        self.interval = Interval::new();
+        line
+    }
+
+    fn tell(&self, line: &Line) {
+        let (job, steps) = (self.job, self.job.run.train.steps);
+        let mut status = format!("loss {:.3}, {:.0} tokens/s", line.loss, line.tokens_per_second);
+        if let Some(dev) = line.dev_loss {
+            status.push_str(&format!(", dev perplexity {:.2}", dev.exp()));
+        }
+        let left = (self.earlier + self.started.elapsed().as_secs_f64()) / line.step as f64 * (steps - line.step) as f64;
+        job.progress.status(job.name, line.step, steps, &status, Duration::from_secs_f64(left));
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.state.seconds = self.earlier + self.started.elapsed().as_secs_f64();
+        let stale = stale(&mut self.state, self.job.run.train.average);
+        checkpoint::save(
+            &checkpoint::last_file(self.job.folder),
+            self.job.task.variables(),
+            Some(&self.adam),
+            &self.state,
+        )?;
+        for step in stale {
+            // a file that stays costs disk and nothing else
+            let _ = std::fs::remove_file(checkpoint::step_file(self.job.folder, step));
+        }
+        Ok(())
+    }
+}
+
+/// Evaluations that no average will use any more; they leave the state.
+fn stale(state: &mut State, average: usize) -> Vec<u64> {
+    let extra = state.kept.len().saturating_sub(average.max(1));
+    state.kept.drain(..extra).collect()
+}
+
+/// LibTorch's generators are a function of (run seed, step): a resumed run draws the same dropout.
+fn seed_step(seed: u64, step: u64, device: Device) {
+    let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(step).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    tch::manual_seed((mixed >> 1) as i64);
+    if let Device::Cuda(_) = device {
+        tch::Cuda::manual_seed_all(mixed >> 1);
+    }
+}
+
+/// Loads the weights that `select` asks for.
+fn select_weights(job: &Job, state: &State) -> Result<()> {
+    match job.run.train.select {
+        Select::Last => Ok(()),
+        Select::Best => checkpoint::load_weights(&checkpoint::best_file(job.folder), job.task.variables()),
+        Select::Average => {
+            let files: Vec<_> = state.kept.iter().map(|&step| checkpoint::step_file(job.folder, step)).collect();
+            checkpoint::load_average(&files, job.task.variables())
+        }
+    }
+}
+
+/// Writes the histograms of `when` to attention.csv; those of `start` make the file.
+fn write_histograms(job: &Job, when: &str) -> Result<()> {
+    let path = job.folder.join("attention.csv");
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HISTOGRAM_HEADER)?;
+    if when != "start" && path.exists() {
+        let mut reader = csv::Reader::from_path(&path)?;
+        for record in reader.records() {
+            let record = record.with_context(|| format!("{}: not whole", path.display()))?;
+            if record.get(0) != Some(when) {
+                writer.write_record(&record)?;
+            }
+        }
+    }
+    for row in histogram_rows(when, &job.task.view_attention()?) {
+        writer.write_record(&row)?;
+    }
+    write_atomically(&path, &writer.into_inner()?)
+}
+
