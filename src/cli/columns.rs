@@ -20,7 +20,9 @@ pub fn lay_out(headings: &[&str], rows: &[Vec<String>], left: usize) -> String {
         format!("{}\n", text.trim_end())
     };
     let mut text = line(&mut headings.iter().copied());
-    text.push_str(&line(&mut widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>().iter().map(String::as_str)));
+    text.push_str(&line(
+        &mut widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>().iter().map(String::as_str),
+    ));
     for row in rows {
         text.push_str(&line(&mut row.iter().map(String::as_str)));
     }

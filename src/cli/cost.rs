@@ -205,8 +205,17 @@ fn table(counted: &[Counted]) -> String {
             ]
         })
         .collect();
-    let headings =
-        ["mix", "paper, a head", "= number", "counted", "logits", "trainable", "total", "attention FLOPs", "layer FLOPs"];
+    let headings = [
+        "mix",
+        "paper, a head",
+        "= number",
+        "counted",
+        "logits",
+        "trainable",
+        "total",
+        "attention FLOPs",
+        "layer FLOPs",
+    ];
     let mut text = lay_out(&headings, &rows, 2);
     text.push_str(
         "\npaper, a head: the paper's Table 1 (l = max_length, d = width; m = hidden, r = rank), without biases, for one head as\n\

@@ -16,13 +16,8 @@ pub struct LanguageModel {
 impl LanguageModel {
     /// Variables are named `embedding.…` and `decoder.…` under `path`.
     pub fn new(path: &nn::Path, config: &TransformerConfig) -> Result<Self, ModelError> {
-        let embedding = Embedding::new(
-            &(path / "embedding"),
-            config.vocabulary,
-            config.d_model,
-            config.max_length,
-            config.dropout,
-        );
+        let embedding =
+            Embedding::new(&(path / "embedding"), config.vocabulary, config.d_model, config.max_length, config.dropout);
         Ok(Self { embedding, decoder: Decoder::new(&(path / "decoder"), config, false)? })
     }
 

@@ -18,13 +18,8 @@ pub struct Seq2Seq {
 impl Seq2Seq {
     /// Variables are named `embedding.…`, `encoder.…`, `decoder.…` under `path`.
     pub fn new(path: &nn::Path, config: &TransformerConfig) -> Result<Self, ModelError> {
-        let embedding = Embedding::new(
-            &(path / "embedding"),
-            config.vocabulary,
-            config.d_model,
-            config.max_length,
-            config.dropout,
-        );
+        let embedding =
+            Embedding::new(&(path / "embedding"), config.vocabulary, config.d_model, config.max_length, config.dropout);
         Ok(Self {
             embedding,
             encoder: Encoder::new(&(path / "encoder"), config)?,

@@ -174,7 +174,13 @@ impl Task for LanguageModelling {
         let length = input.size()[1];
         let causal = Tensor::ones([length, length], (Kind::Bool, input.device())).tril(0);
         let visible = real.unsqueeze(1).logical_and(&causal.unsqueeze(0));
-        Ok(self.completer.model.attention_weights(&input)?.iter().map(|view| histogram(view, &real, &visible)).collect())
+        Ok(self
+            .completer
+            .model
+            .attention_weights(&input)?
+            .iter()
+            .map(|view| histogram(view, &real, &visible))
+            .collect())
     }
 
     fn save_assets(&self, folder: &Path) -> Result<()> {

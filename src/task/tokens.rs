@@ -105,8 +105,11 @@ pub fn real_positions(rows: &[Vec<i64>], device: Device) -> Option<Tensor> {
     if rows.iter().all(|row| row.len() == longest) {
         return None;
     }
-    let positions: Vec<i64> =
-        rows.iter().enumerate().flat_map(|(index, row)| (0..row.len()).map(move |at| (index * longest + at) as i64)).collect();
+    let positions: Vec<i64> = rows
+        .iter()
+        .enumerate()
+        .flat_map(|(index, row)| (0..row.len()).map(move |at| (index * longest + at) as i64))
+        .collect();
     Some(Tensor::from_slice(&positions).to_device(device))
 }
 

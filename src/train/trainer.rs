@@ -277,7 +277,8 @@ impl Trainer<'_> {
         if let Some(dev) = line.dev_loss {
             status.push_str(&format!(", dev perplexity {:.2}", dev.exp()));
         }
-        let left = (self.earlier + self.started.elapsed().as_secs_f64()) / line.step as f64 * (steps - line.step) as f64;
+        let left =
+            (self.earlier + self.started.elapsed().as_secs_f64()) / line.step as f64 * (steps - line.step) as f64;
         job.progress.status(job.name, line.step, steps, &status, Duration::from_secs_f64(left));
     }
 
@@ -344,4 +345,3 @@ fn write_histograms(job: &Job, when: &str) -> Result<()> {
     }
     write_atomically(&path, &writer.into_inner()?)
 }
-
