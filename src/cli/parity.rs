@@ -88,8 +88,7 @@ fn json(comparison: &Comparison) -> serde_json::Value {
 /// Runs the layer of one golden file in float64 on the CPU. Errors: the file can't be read, or lacks something that a
 /// golden file has, or holds weights that its mix has no place for.
 pub fn compare(file: &Path) -> anyhow::Result<Comparison> {
-    let place = || format!("{}", file.display());
-    let bytes = std::fs::read(file).with_context(place)?;
+    let bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
     let golden = Golden::read(&bytes).with_context(|| format!("{} is not a golden file", file.display()))?;
     let errors = golden.errors().with_context(|| format!("{} can't be compared", file.display()))?;
     Ok(Comparison { file: file.to_path_buf(), mix: golden.mix.to_string(), errors })

@@ -79,9 +79,9 @@ pub enum MixProblem {
     #[error("{second} can't stand beside {first}: their weights would share the name `{weights}`")]
     SameWeights {
         /// The earlier term.
-        first: Term,
+        first: Box<Term>,
         /// The later one, to which the caret points.
-        second: Term,
+        second: Box<Term>,
         /// The name.
         weights: &'static str,
     },
@@ -146,8 +146,8 @@ impl Parser {
             let start = self.position;
             let (entry, term) = self.term()?;
             if let Some(earlier) = entries.iter().position(|earlier| earlier.weights == entry.weights) {
-                let first = terms[earlier].clone();
-                return Err((start, MixProblem::SameWeights { first, second: term, weights: entry.weights }));
+                let (first, second) = (Box::new(terms[earlier].clone()), Box::new(term));
+                return Err((start, MixProblem::SameWeights { first, second, weights: entry.weights }));
             }
             entries.push(entry);
             terms.push(term.clone());
