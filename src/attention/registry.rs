@@ -33,8 +33,11 @@ pub struct Entry {
     /// What a term costs in a layer; its check has passed.
     pub cost: fn(&Term, &Shape) -> Result<Cost, AttentionError>,
     /// Makes the weights under a path (which ends in `weights` already).
-    pub build: fn(&Path, &Term, &Shape) -> Result<Box<dyn Function>, AttentionError>,
+    pub build: Build,
 }
+
+/// How a function is made.
+pub type Build = fn(&Path, &Term, &Shape) -> Result<Box<dyn Function>, AttentionError>;
 
 /// A parameter of a function: a whole number.
 #[derive(Debug, Clone, Copy)]
