@@ -1,10 +1,13 @@
 //! What a layer costs: parameters, the paper's formulas (Table 1), and floating-point operations of a forward pass.
 //!
-//! Everything is derived from one inventory of [`Linear`]s and [`Table`]s a function; tests hold it against the weights
-//! of a real layer.
+//! Everything is derived from one inventory of [`Linear`]s and [`Table`]s a function, which the function's own file gives;
+//! tests hold it against the weights of a real layer.
 
-use super::{Mixing, Term};
+use super::registry::{self, Shape};
+use super::{AttentionConfig, AttentionError, Mixing, Term};
+use std::collections::HashMap;
 use std::fmt;
+use tch::Tensor;
 
 /// The largest width, length, batch or parameter of a function that can be counted: keeps every product within 128 bits.
 pub const LARGEST: i64 = 1 << 20;
@@ -20,75 +23,22 @@ logits count, with or without a causal mask. Not counted: biases, relu, the scal
 weights of the mixture.";
 
 /// Why a cost cannot be given.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CostError {
+    /// There is no such layer.
+    #[error(transparent)]
+    Attention(#[from] AttentionError),
     /// A size below 1 or above [`LARGEST`].
-    #[error("{name} is {value}, and must be between {least} and {LARGEST}")]
+    #[error("{name} = {value}, but it must be between 1 and {LARGEST}")]
     Size {
         /// What has that size.
         name: String,
         /// The size.
         value: i64,
-        /// The least that is allowed.
-        least: i64,
     },
-    /// Heads that do not divide the width.
-    #[error("heads = {heads} does not divide d_model = {d_model}; every head needs the same width")]
-    Heads {
-        /// Heads h.
-        heads: i64,
-        /// Width d.
-        d_model: i64,
-    },
-    /// A sequence longer than the layer's maximum.
-    #[error(
-        "length = {length} is longer than max_length = {max_length}; synthesized logits exist up to max_length only"
-    )]
-    Length {
-        /// Length L of the sequences.
-        length: i64,
-        /// The layer's maximum N.
-        max_length: i64,
-    },
-    /// Factors whose product is not the maximum length.
-    #[error("FD needs a * b = max_length, but a = {a} and b = {b} give {}, and max_length is {max_length}", a * b)]
-    Factors {
-        /// Width of the tiled factor.
-        a: i64,
-        /// Width of the repeated factor.
-        b: i64,
-        /// The layer's maximum N.
-        max_length: i64,
-    },
-    /// A function that this file does not describe.
-    #[error("no cost is known for the function `{0}`; src/attention/cost.rs describes each")]
-    Unknown(String),
     /// More operations than 64 bits hold.
     #[error("the forward pass takes more than 2^64 floating-point operations; use a smaller shape")]
     TooMany,
-}
-
-/// The shape of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// Width d.
-    pub d_model: i64,
-    /// Heads h; divides d.
-    pub heads: i64,
-    /// N: the longest sequence that synthesized logits cover.
-    pub max_length: i64,
-}
-
-impl Shape {
-    fn check(&self) -> Result<(), CostError> {
-        size("d_model", self.d_model, 1)?;
-        size("heads", self.heads, 1)?;
-        size("max_length", self.max_length, 1)?;
-        if self.d_model % self.heads != 0 {
-            return Err(CostError::Heads { heads: self.heads, d_model: self.d_model });
-        }
-        Ok(())
-    }
 }
 
 /// The input that a forward pass is counted for.
@@ -112,7 +62,8 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn new(copies: i64, inputs: i64, outputs: i64) -> Self {
+    /// `copies` maps from `inputs` to `outputs`, with biases.
+    pub fn new(copies: i64, inputs: i64, outputs: i64) -> Self {
         Linear { copies: copies as u128, inputs: inputs as u128, outputs: outputs as u128 }
     }
 
@@ -130,134 +81,40 @@ impl Linear {
 /// A tensor of numbers that no token enters: R, R₁, R₂.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
-    /// Its size.
+    /// Its size, all heads.
     pub elements: u128,
     /// Whether training moves it.
     pub trainable: bool,
 }
 
-/// One function of a mix, in one layer.
+/// What one function of a mix costs in a layer: each function's file gives its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
+pub struct Cost {
     /// The paper's count of parameters a head, biases left out: l = max_length, d = width.
-    pub formula: String,
+    pub formula: &'static str,
     /// The formula's value for one head as wide as the layer.
     pub formula_parameters: u128,
-    /// What is multiplied with tokens, or with what came of them.
+    /// Products whose parameters count, and whose operations count for every token.
     pub linears: Vec<Linear>,
-    /// The last of `linears` makes the logits themselves (dense: one output a key), and runs on the actual length.
-    pub last_makes_logits: bool,
+    /// Products whose parameters count, and whose operations are in `per_logit`.
+    pub logit_linears: Vec<Linear>,
     /// What is there without tokens.
     pub tables: Vec<Table>,
     /// relu modules.
     pub activations: u128,
-    /// Operations a logit, projections left out.
+    /// Operations a logit, `linears` left out.
     pub per_logit: u128,
     /// Whether the logits depend on the tokens, and so on the sequence.
     pub reads_tokens: bool,
 }
 
-impl Function {
-    /// Describes one term of a mix in a layer of that shape.
-    ///
-    /// # Errors
-    /// An unknown name, a size out of bounds, or factors that do not make the maximum length.
-    pub fn describe(term: &Term, shape: &Shape) -> Result<Function, CostError> {
-        shape.check()?;
-        let Shape { d_model: d, heads: h, max_length: l } = *shape;
-        let given = |key: &str, least: i64| -> Result<Option<i64>, CostError> {
-            match term.parameters.iter().find(|(name, _)| name == key) {
-                Some((_, value)) => size(&format!("{key} of {}", term.name), *value, least).map(Some),
-                None => Ok(None),
-            }
-        };
-        let (wide, long) = (d as u128, l as u128);
-        Ok(match term.name.as_str() {
-            "V" => {
-                let rank = given("rank", 1)?;
-                let width = rank.unwrap_or(d / h);
-                Function {
-                    formula: if rank.is_some() { "2dr" } else { "2d²" }.into(),
-                    formula_parameters: 2 * wide * rank.unwrap_or(d) as u128,
-                    linears: vec![Linear::new(1, d, h * width); 2],
-                    last_makes_logits: false,
-                    tables: vec![],
-                    activations: 0,
-                    per_logit: 2 * width as u128,
-                    reads_tokens: true,
-                }
-            }
-            "D" => {
-                let hidden = given("hidden", 1)?;
-                let width = hidden.unwrap_or(d / h);
-                let one_head = hidden.unwrap_or(d) as u128;
-                Function {
-                    formula: if hidden.is_some() { "dm + ml" } else { "d² + dl" }.into(),
-                    formula_parameters: wide * one_head + one_head * long,
-                    linears: vec![Linear::new(1, d, h * width), Linear::new(h, width, l)],
-                    last_makes_logits: true,
-                    tables: vec![],
-                    activations: 1,
-                    per_logit: 2 * width as u128,
-                    reads_tokens: true,
-                }
-            }
-            "R" | "Rfix" => Function {
-                formula: "l²".into(),
-                formula_parameters: long * long,
-                linears: vec![],
-                last_makes_logits: false,
-                tables: vec![Table { elements: h as u128 * long * long, trainable: term.name == "R" }],
-                activations: 0,
-                per_logit: 0,
-                reads_tokens: false,
-            },
-            "FR" => {
-                let k = given("k", 1)?.unwrap_or(8) as u128;
-                Function {
-                    formula: "2lk".into(),
-                    formula_parameters: 2 * long * k,
-                    linears: vec![],
-                    last_makes_logits: false,
-                    tables: vec![Table { elements: h as u128 * long * k, trainable: true }; 2],
-                    activations: 0,
-                    per_logit: 2 * k,
-                    reads_tokens: false,
-                }
-            }
-            "FD" => {
-                let hidden = given("hidden", 0)?;
-                let (a, b) = factors(given("a", 1)?, given("b", 1)?, l)?;
-                let sum = (a + b) as u128;
-                let (formula, formula_parameters) = match hidden {
-                    None => ("d² + d(a+b)", wide * wide + wide * sum),
-                    Some(0) => ("d(a+b)", wide * sum),
-                    Some(m) => ("dm + m(a+b)", (wide + sum) * m as u128),
-                };
-                let (mut linears, mut activations, mut width) = (vec![], 0, d);
-                if hidden != Some(0) {
-                    width = hidden.unwrap_or(d / h);
-                    activations = 1;
-                    linears.push(Linear::new(1, d, h * width));
-                }
-                linears.extend([Linear::new(h, width, a), Linear::new(h, width, b)]);
-                Function {
-                    formula: formula.into(),
-                    formula_parameters,
-                    linears,
-                    last_makes_logits: false,
-                    tables: vec![],
-                    activations,
-                    per_logit: 1,
-                    reads_tokens: true,
-                }
-            }
-            _ => return Err(CostError::Unknown(term.name.clone())),
-        })
+impl Cost {
+    fn all_linears(&self) -> impl Iterator<Item = &Linear> {
+        self.linears.iter().chain(&self.logit_linears)
     }
 
     fn trainable(&self) -> u128 {
-        let linears: u128 = self.linears.iter().map(|linear| linear.weights() + linear.biases()).sum();
+        let linears: u128 = self.all_linears().map(|linear| linear.weights() + linear.biases()).sum();
         linears + self.tables.iter().filter(|table| table.trainable).map(|table| table.elements).sum::<u128>()
     }
 
@@ -266,28 +123,11 @@ impl Function {
     }
 }
 
-/// FD's (a, b): what was given, else a = the largest divisor of N not above √N, and a·b = N.
-fn factors(a: Option<i64>, b: Option<i64>, max_length: i64) -> Result<(i64, i64), CostError> {
-    let (a, b) = match (a, b) {
-        (Some(a), Some(b)) => (a, b),
-        (Some(a), None) => (a, max_length / a),
-        (None, Some(b)) => (max_length / b, b),
-        (None, None) => {
-            let a = (1..).take_while(|a| a * a <= max_length).filter(|a| max_length % a == 0).last().unwrap_or(1);
-            (a, max_length / a)
-        }
-    };
-    if a * b != max_length {
-        return Err(CostError::Factors { a, b, max_length });
+fn size(name: &str, value: i64) -> Result<(), CostError> {
+    if !(1..=LARGEST).contains(&value) {
+        return Err(CostError::Size { name: name.into(), value });
     }
-    Ok((a, b))
-}
-
-fn size(name: &str, value: i64, least: i64) -> Result<i64, CostError> {
-    if value < least || value > LARGEST {
-        return Err(CostError::Size { name: name.into(), value, least });
-    }
-    Ok(value)
+    Ok(())
 }
 
 /// Operations of a forward pass, by [`FLOPS_DEFINITION`].
@@ -341,24 +181,36 @@ pub struct Layer {
     pub shape: Shape,
     /// How the terms are weighted.
     pub mixing: Mixing,
-    /// One function a term, in order.
-    pub functions: Vec<Function>,
+    /// One a term, in order.
+    pub functions: Vec<Cost>,
 }
 
 impl Layer {
     /// Describes a layer.
     ///
     /// # Errors
-    /// As [`Function::describe`], and heads that do not divide the width.
+    /// A mix or shape that no layer can have, sizes above [`LARGEST`].
     pub fn new(terms: &[Term], shape: Shape, mixing: Mixing) -> Result<Layer, CostError> {
-        shape.check()?;
-        let functions = terms.iter().map(|term| Function::describe(term, &shape)).collect::<Result<_, _>>()?;
+        let Shape { d_model, heads, max_length } = shape;
+        let config =
+            AttentionConfig { d_model, heads, max_length, terms: terms.to_vec(), mixing, dropout: 0.0, causal: true };
+        for (name, value) in [("d_model", d_model), ("heads", heads), ("max_length", max_length)] {
+            size(name, value)?;
+        }
+        for term in terms {
+            for (name, value) in term.parameters.iter().filter(|(_, value)| *value > LARGEST) {
+                size(&format!("{}({name})", term.name), *value)?;
+            }
+        }
+        config.check()?;
+        let pairs = terms.iter().zip(registry::entries(terms)?);
+        let functions = pairs.map(|(term, entry)| (entry.cost)(term, &shape)).collect::<Result<_, _>>()?;
         Ok(Layer { shape, mixing, functions })
     }
 
     /// The paper's count of parameters a head, such as `d² + dl`: biases, value, output and α left out.
     pub fn formula(&self) -> String {
-        let terms: Vec<&str> = self.functions.iter().map(|function| function.formula.as_str()).collect();
+        let terms: Vec<&str> = self.functions.iter().map(|function| function.formula).collect();
         terms.join(" + ")
     }
 
@@ -382,8 +234,8 @@ impl Layer {
 
     /// Counts parameters, biases included.
     pub fn parameters(&self) -> Parameters {
-        let trainable: u128 = self.functions.iter().map(Function::trainable).sum();
-        let frozen: u128 = self.functions.iter().map(Function::frozen).sum();
+        let trainable: u128 = self.functions.iter().map(Cost::trainable).sum();
+        let frozen: u128 = self.functions.iter().map(Cost::frozen).sum();
         let around = self.alpha() + 2 * (self.value().weights() + self.value().biases());
         Parameters {
             trainable: narrow(trainable + around),
@@ -397,10 +249,11 @@ impl Layer {
     /// # Errors
     /// Sizes out of bounds, a length above the maximum, more than 2^64 operations.
     pub fn flops(&self, input: Input) -> Result<Flops, CostError> {
-        size("batch", input.batch, 1)?;
-        size("length", input.length, 1)?;
+        size("batch", input.batch)?;
+        size("length", input.length)?;
         if input.length > self.shape.max_length {
-            return Err(CostError::Length { length: input.length, max_length: self.shape.max_length });
+            let (length, max_length) = (input.length, self.shape.max_length);
+            return Err(AttentionError::TooLong { length, max_length }.into());
         }
         let (batch, length, wide) = (input.batch as u128, input.length as u128, self.shape.d_model as u128);
         let tokens = batch * length;
@@ -410,9 +263,7 @@ impl Layer {
 
         let (mut projections, mut logits) = (0, 0);
         for function in &self.functions {
-            let skip = usize::from(function.last_makes_logits);
-            let before = &function.linears[..function.linears.len() - skip];
-            projections += before.iter().map(|linear| 2 * tokens * linear.weights()).sum::<u128>();
+            projections += function.linears.iter().map(|linear| 2 * tokens * linear.weights()).sum::<u128>();
             logits += layer_logits * sequences(function.reads_tokens) * function.per_logit;
         }
         let terms = self.functions.len() as u128;
@@ -440,7 +291,7 @@ impl Layer {
 
     /// Counts by the rule of the PyTorch README.
     pub fn readme(&self) -> Readme {
-        let linears = || self.functions.iter().flat_map(|function| &function.linears).copied().chain([self.value()]);
+        let linears = || self.functions.iter().flat_map(Cost::all_linears).copied().chain([self.value()]);
         let tables: u128 =
             self.functions.iter().flat_map(|function| &function.tables).map(|table| table.elements).sum();
         let softmax = 1;
@@ -457,6 +308,15 @@ impl Layer {
 /// Sizes are at most [`LARGEST`], and no count of parameters has more than three of them as factors.
 fn narrow(count: u128) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Counts the elements of a real layer's weights (by their names under the layer's path) that make logits, biases left out:
+/// what the paper's formula counts for one head.
+pub fn count_logit_weights(weights: &HashMap<String, Tensor>) -> u64 {
+    let is_bias = |name: &str| matches!(name.rsplit('.').next(), Some("bias" | "b2" | "ba" | "bb"));
+    let outside = |name: &str| name == "alpha" || name.starts_with("value.") || name.starts_with("output.");
+    let counted = weights.iter().filter(|(name, _)| !is_bias(name) && !outside(name));
+    counted.map(|(_, weight)| weight.numel() as u64).sum()
 }
 
 /// A count with a comma at every third digit.

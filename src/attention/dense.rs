@@ -2,6 +2,7 @@
 //! (paper, Table 1, "Dense"; one W₂ a head).
 
 use super::cache::Cache;
+use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split, xavier};
 use super::registry::{Entry, Function, Parameter, Shape};
 use super::{AttentionError, Term};
@@ -15,6 +16,7 @@ pub const ENTRY: Entry = Entry {
     weights: "dense",
     parameters: &[Parameter { name: "hidden", minimum: 1, summary: "hidden width m of a head; default d_h" }],
     check: |_, _| Ok(()),
+    cost: |term, shape| Ok(cost(term, shape)),
     build,
 };
 
@@ -29,6 +31,22 @@ impl Options {
     /// Those of a term.
     pub fn of(term: &Term, shape: &Shape) -> Options {
         Options { hidden: term.get("hidden").unwrap_or(shape.head_width()) }
+    }
+}
+
+fn cost(term: &Term, shape: &Shape) -> Cost {
+    let Options { hidden } = Options::of(term, shape);
+    let Shape { d_model, heads, max_length } = *shape;
+    let one_head = Options::of(term, &Shape { heads: 1, ..*shape });
+    Cost {
+        formula: if term.get("hidden").is_some() { "dm + ml" } else { "d² + dl" },
+        formula_parameters: (d_model + max_length) as u128 * one_head.hidden as u128,
+        linears: vec![Product::new(1, d_model, heads * hidden)],
+        logit_linears: vec![Product::new(heads, hidden, max_length)],
+        tables: vec![],
+        activations: 1,
+        per_logit: 2 * hidden as u128,
+        reads_tokens: true,
     }
 }
 

@@ -2,6 +2,7 @@
 //! (paper, Table 1, "Dot product").
 
 use super::cache::Cache;
+use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split};
 use super::registry::{Entry, Function, Parameter, Shape};
 use super::{AttentionError, Term};
@@ -15,6 +16,7 @@ pub const ENTRY: Entry = Entry {
     weights: "dot_product",
     parameters: &[Parameter { name: "rank", minimum: 1, summary: "width of a head's queries and keys; default d_h" }],
     check: |_, _| Ok(()),
+    cost: |term, shape| Ok(cost(term, shape)),
     build,
 };
 
@@ -29,6 +31,22 @@ impl Options {
     /// Those of a term.
     pub fn of(term: &Term, shape: &Shape) -> Options {
         Options { rank: term.get("rank").unwrap_or(shape.head_width()) }
+    }
+}
+
+fn cost(term: &Term, shape: &Shape) -> Cost {
+    let Options { rank } = Options::of(term, shape);
+    let Shape { d_model, heads, .. } = *shape;
+    let one_head = Options::of(term, &Shape { heads: 1, ..*shape });
+    Cost {
+        formula: if term.get("rank").is_some() { "2dr" } else { "2d²" },
+        formula_parameters: 2 * d_model as u128 * one_head.rank as u128,
+        linears: vec![Product::new(1, d_model, heads * rank); 2],
+        logit_linears: vec![],
+        tables: vec![],
+        activations: 0,
+        per_logit: 2 * rank as u128,
+        reads_tokens: true,
     }
 }
 

@@ -2,6 +2,7 @@
 //! (paper, Table 1, "Factorized Dense").
 
 use super::cache::Cache;
+use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split, xavier};
 use super::registry::{Entry, Function, Parameter, Shape};
 use super::{AttentionError, Term};
@@ -19,6 +20,7 @@ pub const ENTRY: Entry = Entry {
         Parameter { name: "b", minimum: 1, summary: "second factor; default N / a" },
     ],
     check: |term, shape| Options::of(term, shape).map(|_| ()),
+    cost,
     build,
 };
 
@@ -51,6 +53,32 @@ impl Options {
         }
         Ok(Options { hidden: term.get("hidden").unwrap_or(shape.head_width()), a, b })
     }
+}
+
+fn cost(term: &Term, shape: &Shape) -> Result<Cost, AttentionError> {
+    let Options { hidden, a, b } = Options::of(term, shape)?;
+    let one_head = Options::of(term, &Shape { heads: 1, ..*shape })?;
+    let Shape { d_model, heads, .. } = *shape;
+    let (wide, sum, m) = (d_model as u128, (a + b) as u128, one_head.hidden as u128);
+    let (first, inputs) = match hidden {
+        0 => (None, d_model),
+        hidden => (Some(Product::new(1, d_model, heads * hidden)), hidden),
+    };
+    let (formula, formula_parameters) = match term.get("hidden") {
+        None => ("d² + d(a+b)", wide * m + m * sum),
+        Some(0) => ("d(a+b)", wide * sum),
+        Some(_) => ("dm + m(a+b)", wide * m + m * sum),
+    };
+    Ok(Cost {
+        formula,
+        formula_parameters,
+        activations: u128::from(first.is_some()),
+        linears: first.into_iter().chain([a, b].map(|outputs| Product::new(heads, inputs, outputs))).collect(),
+        logit_linears: vec![],
+        tables: vec![],
+        per_logit: 1,
+        reads_tokens: true,
+    })
 }
 
 #[derive(Debug)]

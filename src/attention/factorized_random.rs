@@ -1,6 +1,7 @@
 //! FR: a learned matrix of low rank, S = R₁ R₂ᵀ (paper, Table 1, "Factorized Random").
 
 use super::cache::Cache;
+use super::cost::{Cost, Table};
 use super::registry::{Entry, Function, Parameter, Shape};
 use super::{AttentionError, Term};
 use tch::nn::{Init, Path};
@@ -13,6 +14,7 @@ pub const ENTRY: Entry = Entry {
     weights: "factorized_random",
     parameters: &[Parameter { name: "k", minimum: 1, summary: "rank; default 8" }],
     check: |_, _| Ok(()),
+    cost: |term, shape| Ok(cost(term, shape)),
     build,
 };
 
@@ -27,6 +29,21 @@ impl Options {
     /// Those of a term.
     pub fn of(term: &Term) -> Options {
         Options { k: term.get("k").unwrap_or(8) }
+    }
+}
+
+fn cost(term: &Term, shape: &Shape) -> Cost {
+    let Options { k } = Options::of(term);
+    let half = shape.max_length as u128 * k as u128;
+    Cost {
+        formula: "2lk",
+        formula_parameters: 2 * half,
+        linears: vec![],
+        logit_linears: vec![],
+        tables: vec![Table { elements: shape.heads as u128 * half, trainable: true }; 2],
+        activations: 0,
+        per_logit: 2 * k as u128,
+        reads_tokens: false,
     }
 }
 

@@ -2,6 +2,7 @@
 //! (paper, Table 1, "Random" and "Fixed Random").
 
 use super::cache::Cache;
+use super::cost::{Cost, Table};
 use super::registry::{Entry, Function, Shape};
 use super::AttentionError;
 use tch::nn::Path;
@@ -14,6 +15,7 @@ pub const ENTRY: Entry = Entry {
     weights: "random",
     parameters: &[],
     check: |_, _| Ok(()),
+    cost: |_, shape| Ok(cost(shape, true)),
     build: |path, _, shape| build(path, shape, true),
 };
 
@@ -21,9 +23,24 @@ pub const ENTRY: Entry = Entry {
 pub const FIXED_ENTRY: Entry = Entry {
     name: "Rfix",
     summary: "fixed random: the same, never trained",
+    cost: |_, shape| Ok(cost(shape, false)),
     build: |path, _, shape| build(path, shape, false),
     ..ENTRY
 };
+
+fn cost(shape: &Shape, trainable: bool) -> Cost {
+    let square = (shape.max_length as u128).pow(2);
+    Cost {
+        formula: "l²",
+        formula_parameters: square,
+        linears: vec![],
+        logit_linears: vec![],
+        tables: vec![Table { elements: shape.heads as u128 * square, trainable }],
+        activations: 0,
+        per_logit: 0,
+        reads_tokens: false,
+    }
+}
 
 #[derive(Debug)]
 struct Random {
@@ -33,7 +50,12 @@ struct Random {
 
 fn build(path: &Path, shape: &Shape, trained: bool) -> Result<Box<dyn Function>, AttentionError> {
     let size = [shape.heads, shape.max_length, shape.max_length];
-    let r = Tensor::randn(size, (path.kind(), path.device()));
+    // The only weight that grows with N²: the first for which memory may not do.
+    let r = Tensor::f_randn(size, (path.kind(), path.device())).map_err(|error| AttentionError::Weights {
+        what: "the random logits [heads, max_length, max_length] =",
+        size: size.to_vec(),
+        reason: error.to_string().lines().next().unwrap_or_default().to_string(),
+    })?;
     Ok(Box::new(Random { r: path.add("r", r, trained) }))
 }
 

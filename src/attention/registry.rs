@@ -1,6 +1,7 @@
 //! The functions that a mix may name. To add one: write its file, declare the file in `mod.rs`, and add a line to [`FUNCTIONS`].
 
 use super::cache::Cache;
+use super::cost::Cost;
 use super::{dense, dot_product, factorized_dense, factorized_random, random, AttentionError, Term};
 use std::fmt::Debug;
 use tch::nn::Path;
@@ -29,9 +30,14 @@ pub struct Entry {
     pub parameters: &'static [Parameter],
     /// Checks a term against a shape, without making a tensor.
     pub check: fn(&Term, &Shape) -> Result<(), AttentionError>,
+    /// What a term costs in a layer; its check has passed.
+    pub cost: fn(&Term, &Shape) -> Result<Cost, AttentionError>,
     /// Makes the weights under a path (which ends in `weights` already).
-    pub build: fn(&Path, &Term, &Shape) -> Result<Box<dyn Function>, AttentionError>,
+    pub build: Build,
 }
+
+/// How a function is made.
+pub type Build = fn(&Path, &Term, &Shape) -> Result<Box<dyn Function>, AttentionError>;
 
 /// A parameter of a function: a whole number.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,11 @@
 
 use super::memory;
 use super::sampling::{in_turn, Limits, Spread};
-use crate::attention::cost::{CostError, Layer, Shape};
+use crate::attention::cost::{CostError, Layer};
+use crate::attention::registry::Shape;
 use crate::attention::{AttentionConfig, AttentionError, Mixing, SelfAttention};
 use crate::experiment::Mix;
+use crate::train::device;
 use serde::Serialize;
 use std::time::Instant;
 use tch::{nn, Cuda, Device, Kind, TchError, Tensor};
@@ -244,10 +246,7 @@ pub fn measure(
                     high_seconds: spread.high,
                     repeats: samples.len(),
                     peak_memory_bytes: peak,
-                    device: match options.device {
-                        Device::Cuda(index) => format!("cuda:{index}"),
-                        other => format!("{other:?}").to_lowercase(),
-                    },
+                    device: device::name(options.device),
                     threads: tch::get_num_threads(),
                 });
             }

@@ -1,10 +1,188 @@
-//! `synthesizer bench`.
+//! `synthesizer bench`: time and memory.
+
+use super::columns::lay_out;
+use crate::bench::attention::{measure, Options, Pass, Row};
+use crate::bench::sampling::Limits;
+use crate::experiment::Mix;
+use crate::train::device::{resolve, DeviceChoice};
+use anyhow::Context;
+use clap::Subcommand;
+use std::path::{Path, PathBuf};
+
+/// Every function alone, and the two mixtures of the paper's summary.
+const MIXES: [&str; 8] = ["V", "D", "R", "Rfix", "FR", "FD", "D+V", "R+V"];
+/// The row that the others are compared with.
+const BASE: &str = "V";
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The self-attention layer, forward and forward + backward, over functions and lengths
+    #[command(after_long_help = "\
+Causal, float32, no dropout, no padding; the layer's maximum length is the length measured. Forward runs without gradients; \
+forward+backward gives those of the input and all weights. All mixes of a length are run in turn (V D R … V D R …), so \
+that a slow moment of the machine falls on all. Given are the median and the 10% and 90% quantiles; the first runs, which \
+warm up, are left out. Memory is the highest resident memory during one pass above what weights and input take, by Linux's \
+high-water mark; it is not measured on CUDA.")]
+    Attention(AttentionArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct AttentionArgs {
+    /// A mix, such as R+V; may be given many times [default: V, D, R, Rfix, FR, FD, D+V, R+V]
+    #[arg(long = "mix", value_name = "MIX")]
+    mixes: Vec<Mix>,
+    /// Lengths, separated by commas
+    #[arg(long, value_name = "L,…", value_delimiter = ',', default_value = "64,128,256,512,1024")]
+    lengths: Vec<i64>,
+    /// Sequences in a batch
+    #[arg(long, value_name = "B", default_value_t = 4)]
+    batch: i64,
+    /// Width d of the layer
+    #[arg(long, value_name = "D", default_value_t = 512)]
+    d_model: i64,
+    /// Heads h, which divide the width
+    #[arg(long, value_name = "H", default_value_t = 8)]
+    heads: i64,
+    /// Most measured runs of each mix, length and pass; 3 at least are made, if this allows
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    repeats: usize,
+    /// Seconds of measured runs of each, after which no further one starts
+    #[arg(long, value_name = "S", default_value_t = 0.4)]
+    seconds: f64,
+    /// Where to run; auto takes CUDA if there is a device
+    #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
+    device: DeviceChoice,
+    /// LibTorch's threads [default: LibTorch's own choice]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=4096))]
+    threads: Option<i32>,
+    /// Write the measurements to this CSV file, length by length
+    #[arg(long, value_name = "PATH")]
+    csv: Option<PathBuf>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the subcommand.
-pub fn run(_args: Args) -> anyhow::Result<()> {
-    anyhow::bail!("not there yet")
+pub fn run(args: Args) -> anyhow::Result<()> {
+    match args.what {
+        What::Attention(args) => attention(args),
+    }
+}
+
+fn attention(args: AttentionArgs) -> anyhow::Result<()> {
+    let mixes = if args.mixes.is_empty() { super::cost::parse(&MIXES)? } else { args.mixes };
+    let limits = Limits { warm_up: 1, least: args.repeats.min(3), most: args.repeats, seconds: args.seconds };
+    let device = resolve(args.device)?;
+    if let Some(threads) = args.threads {
+        tch::set_num_threads(threads);
+    }
+    let options = Options {
+        mixes,
+        lengths: args.lengths,
+        batch: args.batch,
+        d_model: args.d_model,
+        heads: args.heads,
+        limits,
+        device,
+    };
+    options.check()?;
+    let mut file = args.csv.as_deref().map(create).transpose()?;
+    let rows = measure(&options, |rows| {
+        for row in rows {
+            eprintln!(
+                "length {:>5}  {:<17} {:<6} {:>9} ms",
+                row.length,
+                format!("{:?}", row.pass).to_lowercase(),
+                row.mix,
+                milliseconds(row.median_seconds)
+            );
+        }
+        if let Some(writer) = &mut file {
+            for row in rows {
+                writer.serialize(row).map_err(std::io::Error::from)?;
+            }
+            writer.flush()?;
+        }
+        Ok(())
+    })?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+        return Ok(());
+    }
+    for &length in &options.lengths {
+        print!("{}", table(&rows, length));
+    }
+    println!("time: median, and 10% - 90% quantiles; xV: the median over {BASE}'s; MiB: most memory above weights and input.");
+    Ok(())
+}
+
+/// Opened before anything is measured.
+fn create(path: &Path) -> anyhow::Result<csv::Writer<std::fs::File>> {
+    let made = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => std::fs::create_dir_all(folder),
+        None => Ok(()),
+    };
+    let file = made.and_then(|()| std::fs::File::create(path));
+    Ok(csv::Writer::from_writer(file.with_context(|| format!("cannot write {}", path.display()))?))
+}
+
+/// Three digits that mean something, at most.
+fn milliseconds(seconds: f64) -> String {
+    let milliseconds = seconds * 1e3;
+    let places = if milliseconds < 10.0 { 2 } else { usize::from(milliseconds < 100.0) };
+    format!("{milliseconds:.places$}")
+}
+
+fn table(rows: &[Row], length: i64) -> String {
+    let find = |mix: &str, pass| rows.iter().find(|row| row.length == length && row.mix == mix && row.pass == pass);
+    let firsts: Vec<&Row> = rows.iter().filter(|row| row.length == length && row.pass == Pass::Forward).collect();
+    let Some(first) = firsts.first() else { return String::new() };
+    let cells: Vec<Vec<String>> = firsts
+        .iter()
+        .map(|forward| {
+            let mut cells = vec![forward.mix.clone()];
+            for pass in [Pass::Forward, Pass::Backward] {
+                let Some(row) = find(&forward.mix, pass) else { continue };
+                let ratio = find(BASE, pass).map(|base| row.median_seconds / base.median_seconds);
+                cells.extend([
+                    milliseconds(row.median_seconds),
+                    format!("{} - {}", milliseconds(row.low_seconds), milliseconds(row.high_seconds)),
+                    ratio.map_or("·".into(), |ratio| format!("{ratio:.2}")),
+                    format!("{:.0}", row.tokens_per_second()),
+                    row.peak_memory_bytes.map_or("·".into(), |bytes| format!("{:.1}", bytes as f64 / 1048576.0)),
+                ]);
+            }
+            cells
+        })
+        .collect();
+    let headings = [
+        "mix",
+        "forward ms",
+        "10% - 90%",
+        "xV",
+        "tokens/s",
+        "MiB",
+        "forward+backward ms",
+        "10% - 90%",
+        "xV",
+        "tokens/s",
+        "MiB",
+    ];
+    format!(
+        "length {length}: batch {}, d_model {}, heads {}, causal, float32, {}, {} threads\n{}\n",
+        first.batch,
+        first.d_model,
+        first.heads,
+        first.device,
+        first.threads,
+        lay_out(&headings, &cells, 1)
+    )
 }

@@ -1,7 +1,8 @@
 //! `synthesizer cost`: parameters and floating-point operations.
 
 use super::columns::lay_out;
-use crate::attention::cost::{Flops, Input, Layer, Parameters, Readme, Shape, Thousands, FLOPS_DEFINITION};
+use crate::attention::cost::{Flops, Input, Layer, Parameters, Readme, Thousands, FLOPS_DEFINITION};
+use crate::attention::registry::Shape;
 use crate::attention::{AttentionConfig, Mixing, SelfAttention};
 use crate::experiment::Mix;
 use anyhow::Context;
@@ -244,7 +245,7 @@ fn readme_table(counted: &[Counted]) -> String {
 }
 
 fn details(counted: &[Counted], input: Input) -> Vec<Detail<'_>> {
-    let detail = |counted| {
+    let detail = |counted| -> Detail<'_> {
         let Counted { line, parameters, flops, readme } = counted;
         let (logit_parameters, flops, readme) = (parameters.logits, *flops, *readme);
         Detail { line, logit_parameters, batch: input.batch, length: input.length, flops, readme }
