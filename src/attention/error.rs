@@ -99,6 +99,16 @@ pub enum AttentionError {
         /// The shape that is needed, in words.
         wanted: String,
     },
+    /// Weights that can't be made, most likely for want of memory.
+    #[error("can't make {what} {size:?}: {reason}")]
+    Weights {
+        /// Whose.
+        what: &'static str,
+        /// Their shape.
+        size: Vec<i64>,
+        /// LibTorch's first line.
+        reason: String,
+    },
     /// Step by step only makes sense where no position sees a later one.
     #[error("only a causal layer can run step by step")]
     NotCausal,

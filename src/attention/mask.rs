@@ -3,29 +3,25 @@
 use std::cell::RefCell;
 use tch::{Device, Kind, Tensor};
 
-/// The causal mask of a layer, made once a device.
-#[derive(Debug)]
+/// The causal mask of a layer: made once, and again only for a longer input or another device.
+#[derive(Debug, Default)]
 pub struct Causal {
-    max_length: i64,
-    /// bool [N, N], true above the diagonal
+    /// bool [n, n], true above the diagonal
     mask: RefCell<Option<Tensor>>,
 }
 
 impl Causal {
-    /// For sequences of up to N positions.
-    pub fn new(max_length: i64) -> Causal {
-        Causal { max_length, mask: RefCell::new(None) }
-    }
-
     /// bool [L, L], true where a key is later than the query (a view).
     pub fn cut(&self, length: i64, device: Device) -> Tensor {
-        let mut mask = self.mask.borrow_mut();
-        if mask.as_ref().is_none_or(|mask| mask.device() != device) {
-            *mask = None;
-        }
-        let mask =
-            mask.get_or_insert_with(|| Tensor::ones([self.max_length, self.max_length], (Kind::Bool, device)).triu(1));
-        mask.narrow(0, 0, length).narrow(1, 0, length)
+        let mut slot = self.mask.borrow_mut();
+        let mask = match slot.take() {
+            Some(mask) if mask.device() == device && mask.size()[0] >= length => mask,
+            _ => {
+                let size = length.unsigned_abs().next_power_of_two() as i64;
+                Tensor::ones([size, size], (Kind::Bool, device)).triu(1)
+            }
+        };
+        slot.insert(mask).narrow(0, 0, length).narrow(1, 0, length)
     }
 }
 

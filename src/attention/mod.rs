@@ -193,7 +193,7 @@ impl SelfAttention {
             value: linear(path / "value", config.d_model, config.d_model),
             output: linear(path / "output", config.d_model, config.d_model),
             mixture: Mixture::new(path, &config.terms, config.mixing, &config.shape())?,
-            causal: config.causal.then(|| Causal::new(config.max_length)),
+            causal: config.causal.then(Causal::default),
             config: config.clone(),
         })
     }

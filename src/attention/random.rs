@@ -33,7 +33,12 @@ struct Random {
 
 fn build(path: &Path, shape: &Shape, trained: bool) -> Result<Box<dyn Function>, AttentionError> {
     let size = [shape.heads, shape.max_length, shape.max_length];
-    let r = Tensor::randn(size, (path.kind(), path.device()));
+    // The only weight that grows with N²: the first for which memory may not do.
+    let r = Tensor::f_randn(size, (path.kind(), path.device())).map_err(|error| AttentionError::Weights {
+        what: "the random logits [heads, max_length, max_length] =",
+        size: size.to_vec(),
+        reason: error.to_string().lines().next().unwrap_or_default().to_string(),
+    })?;
     Ok(Box::new(Random { r: path.add("r", r, trained) }))
 }
 

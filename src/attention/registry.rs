@@ -30,8 +30,11 @@ pub struct Entry {
     /// Checks a term against a shape, without making a tensor.
     pub check: fn(&Term, &Shape) -> Result<(), AttentionError>,
     /// Makes the weights under a path (which ends in `weights` already).
-    pub build: fn(&Path, &Term, &Shape) -> Result<Box<dyn Function>, AttentionError>,
+    pub build: Build,
 }
+
+/// How a function is made.
+pub type Build = fn(&Path, &Term, &Shape) -> Result<Box<dyn Function>, AttentionError>;
 
 /// A parameter of a function: a whole number.
 #[derive(Debug, Clone, Copy)]
