@@ -77,11 +77,6 @@ impl Interval {
     }
 }
 
-struct Step {
-    loss: f64,
-    gradient_norm: f64,
-}
-
 /// Trains to the end, from the last checkpoint if there is one, and scores.
 ///
 /// Errors: [`Outcome::Interrupted`] after saving, [`Outcome::Failed`] on a loss that is no number.
@@ -162,14 +157,14 @@ impl Trainer<'_> {
                 .into());
             }
             let rate = learning_rate(settings, job.run.model.d_model, self.state.step + 1);
-            let step = self.step(rate)?;
+            let gradient_norm = self.step(rate)?;
             let at = self.state.step;
             let evaluate = at % settings.evaluate_every == 0 || at == settings.steps;
             if !evaluate && at % settings.log_every != 0 {
                 continue;
             }
             let dev = if evaluate { Some(self.evaluate()?) } else { None };
-            let line = self.line(rate, &step, dev);
+            let line = self.line(rate, gradient_norm, dev);
             log.write(&line)?;
             self.tell(&line);
             if evaluate {
@@ -179,8 +174,8 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// One optimizer step on `accumulate` batches, as if they were one.
-    fn step(&mut self, rate: f64) -> Result<Step> {
+    /// One optimizer step on `accumulate` batches, as if they were one; the gradient's norm before clipping.
+    fn step(&mut self, rate: f64) -> Result<f64> {
         let job = self.job;
         let waiting = Instant::now();
         let mut rows = Vec::with_capacity(job.run.train.accumulate);
@@ -215,7 +210,7 @@ impl Trainer<'_> {
         self.state.log_tokens += tokens;
         self.interval.tokens += tokens;
         job.progress.step(at);
-        Ok(Step { loss: total / tokens as f64, gradient_norm: norm.double_value(&[]) })
+        Ok(norm.double_value(&[]))
     }
 
     fn diverged(&self, what: &str) -> anyhow::Error {
@@ -248,14 +243,14 @@ impl Trainer<'_> {
         Ok(dev)
     }
 
-    fn line(&mut self, rate: f64, step: &Step, dev: Option<DevScore>) -> Line {
+    fn line(&mut self, rate: f64, gradient_norm: f64, dev: Option<DevScore>) -> Line {
         let elapsed = self.interval.since.elapsed().as_secs_f64().max(1e-9);
         let line = Line {
             step: self.state.step,
             epoch: self.state.epoch,
             loss: self.state.log_loss.0 / self.state.log_tokens.max(1) as f64,
             learning_rate: rate,
-            gradient_norm: step.gradient_norm,
+            gradient_norm,
             tokens: self.state.tokens,
             tokens_per_second: self.interval.tokens as f64 / elapsed,
             data_wait: self.interval.waited.as_secs_f64() / elapsed,
