@@ -244,11 +244,14 @@ fn readme_table(counted: &[Counted]) -> String {
     text
 }
 
-fn details(counted: &[Counted], input: Input) -> Vec<Detail<'_>> {
-    let detail = |counted| -> Detail<'_> {
-        let Counted { line, parameters, flops, readme } = counted;
-        let (logit_parameters, flops, readme) = (parameters.logits, *flops, *readme);
-        Detail { line, logit_parameters, batch: input.batch, length: input.length, flops, readme }
+fn details<'a>(counted: &'a [Counted], input: Input) -> Vec<Detail<'a>> {
+    let detail = |counted: &'a Counted| Detail {
+        line: &counted.line,
+        logit_parameters: counted.parameters.logits,
+        batch: input.batch,
+        length: input.length,
+        flops: counted.flops,
+        readme: counted.readme,
     };
     counted.iter().map(detail).collect()
 }
