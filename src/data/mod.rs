@@ -1,6 +1,24 @@
 //! Corpora, tokenizer and batches.
+//!
+//! [`load`] turns a `[data]` section into three splits of text; [`prepare`] turns those into a [`Tokenizer`] and three
+//! memory-mapped [`TokenStore`]s; [`batching`] orders their rows into batches.
 
+pub mod batching;
+pub mod catalog;
+pub mod fetch;
+pub mod home_assistant;
+pub mod reverse;
+pub mod rows;
+pub mod token_store;
+pub mod tokenizer;
+
+use crate::experiment::config::{CorpusKind, DataConfig, TaskKind};
+use anyhow::{bail, Context};
+use rows::Hasher;
 use std::borrow::Cow;
+use std::path::PathBuf;
+use token_store::{Keep, StoreOptions, TokenStore};
+use tokenizer::Tokenizer;
 
 /// A split of a corpus: rows of one text (language modelling) or two (source, target), read on demand.
 pub trait Examples: Sync + Send {
@@ -14,6 +32,17 @@ pub trait Examples: Sync + Send {
     fn columns(&self) -> usize;
     /// One text. Errors name the file and line (invalid UTF-8).
     fn text(&self, row: usize, column: usize) -> anyhow::Result<Cow<'_, str>>;
+    /// Adds everything that the split holds to a hash; the same content gives the same hash on every machine.
+    fn hash_into(&self, hasher: &mut Hasher) -> anyhow::Result<()> {
+        hasher.number(self.len() as u64);
+        hasher.number(self.columns() as u64);
+        for row in 0..self.len() {
+            for column in 0..self.columns() {
+                hasher.text(&self.text(row, column)?);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The three splits, and where they came from.
@@ -30,4 +59,111 @@ pub struct Corpus {
     pub hash: String,
     /// What a reader should know: rows dropped and why.
     pub notes: Vec<String>,
+}
+
+impl std::fmt::Debug for Corpus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Corpus")
+            .field("name", &self.name)
+            .field("rows", &[self.train.len(), self.dev.len(), self.test.len()])
+            .field("hash", &self.hash)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Corpus {
+    /// Joins three splits. Errors: a split without rows, or one that cannot be read.
+    pub fn new(
+        name: String,
+        train: Box<dyn Examples>,
+        dev: Box<dyn Examples>,
+        test: Box<dyn Examples>,
+        notes: Vec<String>,
+    ) -> anyhow::Result<Corpus> {
+        let mut hasher = Hasher::default();
+        for (split, rows) in [("training", &train), ("dev", &dev), ("test", &test)] {
+            if rows.is_empty() {
+                bail!("the {split} set of {name} is empty: there is not one row to read");
+            }
+            rows.hash_into(&mut hasher).with_context(|| format!("while reading the {split} set of {name}"))?;
+        }
+        Ok(Corpus { name, train, dev, test, hash: hasher.finish(), notes })
+    }
+}
+
+/// Reads the corpus that a `[data]` section names; the small corpora are fetched when the cache lacks them.
+///
+/// Errors: a corpus that doesn't fit the task, what the reader of the corpus says, an empty split.
+pub fn load(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
+    let fits = match config.corpus {
+        CorpusKind::HomeAssistant | CorpusKind::Reverse => task == TaskKind::Translation,
+        CorpusKind::NewsArticles => task == TaskKind::LanguageModelling,
+        CorpusKind::Text => true,
+    };
+    if !fits {
+        let (corpus, made_for) = match config.corpus {
+            CorpusKind::NewsArticles => ("news-articles", "language-modelling"),
+            CorpusKind::Reverse => ("reverse", "translation"),
+            _ => ("home-assistant", "translation"),
+        };
+        bail!("data.corpus = \"{corpus}\" is for task = \"{made_for}\" only");
+    }
+    match config.corpus {
+        CorpusKind::HomeAssistant => {
+            let archive = fetch::ensure(&catalog::HOME_ASSISTANT)?;
+            home_assistant::read(&archive, &config.source, &config.target)
+        }
+        CorpusKind::Reverse => reverse::corpus(),
+        CorpusKind::NewsArticles | CorpusKind::Text => bail!("not there yet"),
+    }
+}
+
+/// A corpus as a model reads it.
+pub struct Prepared {
+    /// Trained on the training split, or read from the cache.
+    pub tokenizer: Tokenizer,
+    /// Training rows: empty ones dropped, long ones skipped or cut.
+    pub train: TokenStore,
+    /// Dev rows, all of them; long ones cut.
+    pub dev: TokenStore,
+    /// Test rows, all of them; long ones cut.
+    pub test: TokenStore,
+}
+
+/// Trains the tokenizer and writes the token files, or takes both from the cache (`tokens/`) where data and settings are the same.
+pub fn prepare(corpus: &Corpus, config: &DataConfig) -> anyhow::Result<Prepared> {
+    let folder = cache_folder()?.join("tokens");
+    std::fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
+    let tokenizer = tokenizer::train_or_load(corpus, config.vocabulary, &folder)?;
+    let store = |name: &str, rows: &dyn Examples, keep: Keep| {
+        let options =
+            StoreOptions { max_tokens: config.max_tokens, keep, data_hash: format!("{} {name}", corpus.hash) };
+        let file = folder.join(format!("{}.tokens", token_store::key(&options, &tokenizer)));
+        TokenStore::build(rows, &tokenizer, &options, &file)
+            .with_context(|| format!("in the {name} set of {}", corpus.name))
+    };
+    let train = store("train", corpus.train.as_ref(), Keep::Training(config.too_long))?;
+    if train.is_empty() {
+        bail!(
+            "no row of the training set of {} is left: all {} are empty or longer than data.max_tokens = {}; raise it or set too_long = \"cut\"",
+            corpus.name,
+            corpus.train.len(),
+            config.max_tokens
+        );
+    }
+    let dev = store("dev", corpus.dev.as_ref(), Keep::All)?;
+    let test = store("test", corpus.test.as_ref(), Keep::All)?;
+    Ok(Prepared { tokenizer, train, dev, test })
+}
+
+/// `$SYNTHESIZER_CACHE`, else `$XDG_CACHE_HOME/synthesizer`, else `~/.cache/synthesizer`.
+///
+/// Error: none of these variables, nor `HOME`, is set.
+pub fn cache_folder() -> anyhow::Result<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("SYNTHESIZER_CACHE")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("synthesizer")))
+        .or_else(|| variable("HOME").map(|folder| folder.join(".cache/synthesizer")))
+        .context("no cache folder: set SYNTHESIZER_CACHE to a folder that may hold corpora")
 }

@@ -1,7 +1,7 @@
 //! Settings that can't work, found before any data is read.
 
 use super::config::{CorpusKind, Run, Schedule, TaskKind};
-use crate::attention::Term;
+use crate::attention::registry::{self, Shape};
 
 /// Special tokens and the 256 bytes, the smallest vocabulary.
 pub const SMALLEST_VOCABULARY: usize = 260;
@@ -63,8 +63,8 @@ pub fn check(run: &Run) -> Vec<Finding> {
         let penalty = decode.length_penalty;
         found.within("decode.length_penalty", penalty, "[0, 10]", (0.0..=10.0).contains(&penalty));
     }
-    for term in &run.mix.terms {
-        check_term(term, run, &mut found);
+    if found.is_good(&["model.d_model", "model.heads", "model.max_length"]) {
+        check_mix(run, &mut found);
     }
     found.0
 }
@@ -191,25 +191,13 @@ fn check_train(run: &Run, found: &mut Findings) {
     found.within("train.label_smoothing", train.label_smoothing, "[0, 1)", unit(train.label_smoothing));
 }
 
-/// Parameters of a term against the model's sizes.
-fn check_term(term: &Term, run: &Run, found: &mut Findings) {
-    let longest = run.model.max_length;
-    let get = |key: &str| term.parameters.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
-    if term.name == "FD" && found.is_good(&["model.max_length"]) {
-        let keys = ["mix", "model.max_length"];
-        match (get("a"), get("b")) {
-            (Some(a), Some(b)) => {
-                let text =
-                    format!("a·b = {a}·{b} = {} in `FD`, but `max_length = {longest}`", i128::from(a) * i128::from(b));
-                let help = "the product must be max_length; leave a and b out for the squarest";
-                found.need(i128::from(a) * i128::from(b) == i128::from(longest), &keys, text, help);
-            }
-            (Some(one), None) | (None, Some(one)) => {
-                let name = if get("a").is_some() { "a" } else { "b" };
-                let text = format!("`{name} = {one}` in `FD` does not divide `max_length = {longest}`");
-                found.need(one > 0 && longest % one == 0, &keys, text, "give a divisor, or leave it out");
-            }
-            (None, None) => {}
+/// Parameters of the terms against the model's sizes, by each function's own rule.
+fn check_mix(run: &Run, found: &mut Findings) {
+    let model = &run.model;
+    let shape = Shape { d_model: model.d_model, heads: model.heads, max_length: model.max_length };
+    for term in &run.mix.terms {
+        if let Some(Err(error)) = registry::find(&term.name).map(|entry| (entry.check)(term, &shape)) {
+            found.need(false, &["mix"], error.to_string(), "");
         }
     }
 }

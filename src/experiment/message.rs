@@ -106,13 +106,14 @@ pub fn suggest(typed: &str, allowed: &[&str]) -> String {
 pub fn nearest<'a>(typed: &str, allowed: &[&'a str]) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().replace(['-', '_', ' '], "");
     let typed = plain(typed);
-    let reach = (typed.chars().count().max(3)) / 3;
+    let letters = typed.chars().count();
+    let reach = letters.max(3) / 3;
     allowed
         .iter()
-        .map(|word| (edit_distance(&typed, &plain(word)), *word))
-        .filter(|(distance, _)| *distance <= reach)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
+        .map(|word| (edit_distance(&typed, &plain(word)), word.chars().count().abs_diff(letters), *word))
+        .filter(|(distance, ..)| *distance <= reach && *distance < letters.max(1))
+        .min_by_key(|(distance, longer, _)| (*distance, *longer))
+        .map(|(.., word)| word)
 }
 
 /// Fewest insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
@@ -157,6 +158,8 @@ mod tests {
         assert_eq!(nearest("Heads", &keys), Some("heads"));
         assert_eq!(nearest("endoder_layers", &keys), Some("encoder_layers"));
         assert_eq!(nearest("colour", &keys), None);
+        assert_eq!(nearest("DF", &["V", "D", "FD"]), Some("FD"));
+        assert_eq!(nearest("Q", &["V", "D", "FD"]), None);
     }
 
     #[test]

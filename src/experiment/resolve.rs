@@ -2,9 +2,11 @@
 
 use super::check::check;
 use super::config::{CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, Select, TaskKind, TrainConfig};
-use super::message::{Problem, Problems};
+use super::message::{nearest, Problem, Problems};
+use super::mix::{MixError, MixProblem};
 use super::typed::{DataToml, DecodeToml, Files, ModelToml, Texts, TrainToml, VariantToml};
 use super::{defaults, Experiment, Mix};
+use crate::attention::registry::FUNCTIONS;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -186,7 +188,10 @@ impl Experiment {
                     }
                     mixes.push((mix, at));
                 }
-                Err(error) => problems.push(source.of_string(&at, error.at, error.to_string(), "")),
+                Err(error) => {
+                    let near = near_mix(text, &error);
+                    problems.push(source.of_string(&at, error.column, error.problem.to_string(), near));
+                }
             }
         }
         mixes
@@ -277,6 +282,19 @@ impl Experiment {
         let section = keys.first().and_then(|key| key.split_once('.')).map_or("", |(section, _)| section);
         section.to_owned()
     }
+}
+
+/// "did you mean" for a function's name that is nearly right.
+fn near_mix(mix: &str, error: &MixError) -> String {
+    let MixProblem::UnknownName(name) = &error.problem else { return String::new() };
+    if error.problem.to_string().contains("did you mean") {
+        return String::new(); // only the case was wrong
+    }
+    let known: Vec<&str> = FUNCTIONS.iter().map(|entry| entry.name).collect();
+    let Some(near) = nearest(name, &known) else { return String::new() };
+    let (head, tail): (String, String) =
+        (mix.chars().take(error.column).collect(), mix.chars().skip(error.column).collect());
+    format!("did you mean `{head}{near}{}`?", tail.strip_prefix(name.as_str()).unwrap_or_default())
 }
 
 /// A flat list is one pair for translation, and many files for language modelling.

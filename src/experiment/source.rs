@@ -68,13 +68,16 @@ impl Source {
         self.problem_at(self.places.get(name).map_or(self.start(), |spans| spans.0.clone()), text, help)
     }
 
-    /// A problem inside a string, `offset` bytes from its start.
+    /// A problem inside a string, at the character `offset` (from 0).
     pub fn of_string(&self, name: &str, offset: usize, text: impl Into<String>, help: impl Into<String>) -> Problem {
         let span = self.places.get(name).map_or(self.start(), |spans| spans.1.clone());
-        // Only a plain "…" or '…' shows the string's bytes one to one.
-        let plain = !self.text[span.clone()].starts_with("\"\"\"") && !self.text[span.clone()].contains(['\\', '\n']);
-        let at = (span.start + 1 + offset).min(span.end.saturating_sub(1));
-        self.problem_at(if plain { at..at + 1 } else { span }, text, help)
+        let typed = &self.text[span.clone()];
+        // Only a plain "…" or '…' shows the string's characters one to one.
+        if typed.starts_with("\"\"\"") || typed.starts_with("'''") || typed.contains('\\') {
+            return self.problem_at(span, text, help);
+        }
+        let at = typed.char_indices().nth(offset + 1).map_or(span.end, |(byte, _)| span.start + byte);
+        self.problem_at(at..at + 1, text, help)
     }
 
     fn start(&self) -> Range<usize> {

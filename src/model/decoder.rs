@@ -70,10 +70,15 @@ impl Decoder {
                 Ok(Layer {
                     attention_norm: layer_norm(&(&path / "attention_norm"), d),
                     attention: SelfAttention::new(&(&path / "attention"), &config.attention(true))?,
-                    cross: cross.then(|| {
-                        let norm = layer_norm(&(&path / "cross_norm"), d);
-                        (norm, CrossAttention::new(&(&path / "cross"), d, h, config.attention_dropout))
-                    }),
+                    cross: cross
+                        .then(|| {
+                            let norm = layer_norm(&(&path / "cross_norm"), d);
+                            Ok::<_, ModelError>((
+                                norm,
+                                CrossAttention::new(&(&path / "cross"), d, h, config.attention_dropout)?,
+                            ))
+                        })
+                        .transpose()?,
                     feed_forward_norm: layer_norm(&(&path / "feed_forward_norm"), d),
                     feed_forward: FeedForward::new(&(&path / "feed_forward"), d, config.d_ff, config.relu_dropout),
                 })
@@ -104,15 +109,15 @@ impl Decoder {
     }
 
     /// Empty states; keys and values of the memory are computed here, once.
-    pub fn start(&self, memory: Option<&Memory>) -> DecoderState {
+    pub fn start(&self, memory: Option<&Memory>) -> Result<DecoderState, ModelError> {
         let layers = self.layers.iter().map(|layer| {
             let cross = match (&layer.cross, memory) {
-                (Some((_, cross)), Some(memory)) => Some(cross.start(&memory.values, memory.padding.as_ref())),
+                (Some((_, cross)), Some(memory)) => Some(cross.start(&memory.values, memory.padding.as_ref())?),
                 _ => None,
             };
-            (layer.attention.start(), cross)
+            Ok((layer.attention.start(), cross))
         });
-        DecoderState { layers: layers.collect() }
+        Ok(DecoderState { layers: layers.collect::<Result<_, ModelError>>()? })
     }
 
     /// One position: x [R, 1, d] -> [R, 1, d], the state growing by it.
@@ -121,7 +126,7 @@ impl Decoder {
         for (layer, (attention_state, cross_state)) in self.layers.iter().zip(&mut state.layers) {
             x = &x + layer.attention.step(&layer.attention_norm.forward(&x), attention_state)?;
             if let (Some((norm, cross)), Some(cross_state)) = (&layer.cross, cross_state) {
-                x = &x + cross.step(&norm.forward(&x), cross_state);
+                x = &x + cross.step(&norm.forward(&x), cross_state)?;
             }
             x = &x + layer.feed_forward.forward(&layer.feed_forward_norm.forward(&x), false);
         }
@@ -139,7 +144,7 @@ impl Layer {
         let attended = self.attention.forward(&self.attention_norm.forward(x), None, train)?;
         let mut x = x + dropout(attended, rate, train);
         if let (Some((norm, cross)), Some(memory)) = (&self.cross, memory) {
-            let seen = cross.forward(&norm.forward(&x), &memory.values, memory.padding.as_ref(), train);
+            let seen = cross.forward(&norm.forward(&x), &memory.values, memory.padding.as_ref(), train)?;
             x = x + dropout(seen, rate, train);
         }
         let fed = self.feed_forward.forward(&self.feed_forward_norm.forward(&x), train);

@@ -32,7 +32,7 @@ impl LanguageModel {
     }
 
     /// A state for generating.
-    pub fn start(&self) -> DecoderState {
+    pub fn start(&self) -> Result<DecoderState, ModelError> {
         self.decoder.start(None)
     }
 

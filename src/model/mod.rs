@@ -80,3 +80,10 @@ pub struct LayerView {
     /// What is seen: attention weights [B, h, L, L], or normalized mixing weights [terms, h].
     pub values: Tensor,
 }
+
+/// Number of trainable parameters, and of all stored ones (fixed matrices included).
+pub fn count_parameters(variables: &tch::nn::VarStore) -> (u64, u64) {
+    let size = |tensor: &Tensor| tensor.numel() as u64;
+    let all = variables.variables();
+    (all.values().filter(|tensor| tensor.requires_grad()).map(size).sum(), all.values().map(size).sum())
+}

@@ -44,7 +44,7 @@ impl Seq2Seq {
     }
 
     /// A state for generating from `memory`, a row for each of its rows.
-    pub fn start(&self, memory: &Memory) -> DecoderState {
+    pub fn start(&self, memory: &Memory) -> Result<DecoderState, ModelError> {
         self.decoder.start(Some(memory))
     }
 

@@ -26,29 +26,23 @@ pub fn histogram(view: &LayerView, queries: &Tensor, visible: &Tensor) -> Histog
     let weights = view.values.to_kind(Kind::Double);
     let (batch, heads, length) = (weights.size()[0], weights.size()[1], weights.size()[2]);
     let real = visible.logical_and(&queries.unsqueeze(-1)).unsqueeze(1).expand([batch, heads, length, length], true);
-    let counted = weights.masked_select(&real).to_device(tch::Device::Cpu).histc(BINS);
+    let counted = unit_histogram(&weights.masked_select(&real)).to_device(tch::Device::Cpu);
     let entropy = -(weights.clamp_min(1e-30).log() * &weights).sum_dim_intlist(-1, false, Kind::Double);
     let rows = queries.unsqueeze(1).expand([batch, heads, length], true);
     let keys = visible.to_kind(Kind::Double).sum_dim_intlist(-1, false, Kind::Double).clamp_min(1.0).log();
     Histogram {
         stack: view.stack,
         layer: view.layer,
-        counts: (0..BINS).map(|bin| counted.double_value(&[bin]) as u64).collect(),
+        counts: (0..BINS).map(|bin| counted.int64_value(&[bin]) as u64).collect(),
         entropy: entropy.masked_select(&rows).mean(Kind::Double).double_value(&[]),
         uniform_entropy: keys.masked_select(queries).mean(Kind::Double).double_value(&[]),
     }
 }
 
-trait UnitHistogram {
-    fn histc(&self, bins: i64) -> Tensor;
-}
-
-impl UnitHistogram for Tensor {
-    /// Counts over [0, 1], the last bin closed; `Tensor::histc` would take the data's own range.
-    fn histc(&self, bins: i64) -> Tensor {
-        let index = (self * bins as f64).floor().clamp(0.0, (bins - 1) as f64).to_kind(Kind::Int64);
-        index.bincount::<Tensor>(None, bins)
-    }
+/// Counts over [0, 1], the last bin closed.
+fn unit_histogram(values: &Tensor) -> Tensor {
+    let index = (values * BINS as f64).floor().clamp(0.0, (BINS - 1) as f64).to_kind(Kind::Int64);
+    index.bincount::<Tensor>(None, BINS)
 }
 
 #[cfg(test)]

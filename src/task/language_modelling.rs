@@ -7,7 +7,7 @@ use crate::attention::SelfAttention;
 use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::experiment::Run;
-use crate::metric::perplexity::perplexity;
+use crate::metric::perplexity::exp_mean;
 use crate::model::language_model::LanguageModel;
 use anyhow::{bail, Result};
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Completer {
     pub fn new(run: &Run, tokenizer: Tokenizer, device: Device) -> Result<Self> {
         let variables = nn::VarStore::new(device);
         tch::manual_seed(run.seed as i64);
-        let model = LanguageModel::new(&variables.root(), &transformer_config(run, tokenizer.vocabulary()))?;
+        let model = LanguageModel::new(&variables.root(), &transformer_config(run, tokenizer.size()))?;
         Ok(Self { variables, model, tokenizer, max_length: run.model.max_length as usize })
     }
 
@@ -37,7 +37,7 @@ impl Completer {
     fn complete(&self, beginning: &[u32]) -> Result<Vec<u32>> {
         let _guard = tch::no_grad_guard();
         let device = self.variables.device();
-        let mut state = self.model.start();
+        let mut state = self.model.start()?;
         let mut tokens = beginning.to_vec();
         let mut next = BEGIN;
         for position in 0..self.max_length {
@@ -88,7 +88,7 @@ impl LanguageModelling {
     /// Reads the data and builds the model.
     pub fn new(run: &Run, device: Device) -> Result<Self> {
         let data = TokenizedCorpus::new(run)?;
-        let completer = Completer::new(run, data.tokenizer.clone(), device)?;
+        let completer = Completer::new(run, data.prepared.tokenizer.clone(), device)?;
         Ok(Self { run: run.clone(), data, completer })
     }
 
@@ -97,7 +97,7 @@ impl LanguageModelling {
         let shift = |first: Option<u32>, tokens: Vec<u32>, last: Option<u32>| -> Vec<i64> {
             first.into_iter().chain(tokens).chain(last).map(i64::from).collect()
         };
-        let row = |row: &u32| store.tokens(*row as usize, 0);
+        let row = |row: &u32| store.tokens(*row as usize, 0).to_vec();
         let inputs: Vec<Vec<i64>> = rows.iter().map(|index| shift(Some(BEGIN), row(index), None)).collect();
         let outputs = rows.iter().map(|index| shift(None, row(index), Some(END))).collect();
         (pad(&inputs, self.completer.variables.device()).0, outputs)
@@ -139,25 +139,25 @@ impl Task for LanguageModelling {
     }
 
     fn target_tokens(&self, rows: &[u32]) -> u64 {
-        rows.iter().map(|&row| self.data.train.tokens(row as usize, 0).len() as u64 + 1).sum()
+        rows.iter().map(|&row| self.data.prepared.train.tokens(row as usize, 0).len() as u64 + 1).sum()
     }
 
     fn loss(&self, rows: &[u32]) -> Result<Tensor> {
-        self.batch_loss(&self.data.train, rows, self.run.train.label_smoothing, true)
+        self.batch_loss(&self.data.prepared.train, rows, self.run.train.label_smoothing, true)
     }
 
     fn dev(&self) -> Result<DevScore> {
-        self.held_out(&self.data.dev)
+        self.held_out(&self.data.prepared.dev)
     }
 
     /// Per subword, and per word: the same sum over the number of words, each sentence's end mark counted as one.
     fn score(&self, _folder: &Path) -> Result<Vec<Metric>> {
         let mut metrics = Vec::new();
-        for (split, store) in [("dev", &self.data.dev), ("test", &self.data.test)] {
+        for (split, store) in [("dev", &self.data.prepared.dev), ("test", &self.data.prepared.test)] {
             let score = self.held_out(store)?;
-            let words = store.counts().words[0] + store.len() as u64;
-            metrics.push((format!("{split}.perplexity"), perplexity(score.nll, score.tokens).into()));
-            metrics.push((format!("{split}.word_perplexity"), perplexity(score.nll, words).into()));
+            let words = store.counts.words[0] + store.len() as u64;
+            metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
+            metrics.push((format!("{split}.word_perplexity"), exp_mean(score.nll, words).into()));
         }
         Ok(metrics)
     }
@@ -168,8 +168,8 @@ impl Task for LanguageModelling {
 
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
-        let rows: Vec<u32> = (0..self.data.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let (input, _) = self.batch(&self.data.dev, &rows);
+        let rows: Vec<u32> = (0..self.data.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
+        let (input, _) = self.batch(&self.data.prepared.dev, &rows);
         let real = input.ne(i64::from(PAD));
         let length = input.size()[1];
         let causal = Tensor::ones([length, length], (Kind::Bool, input.device())).tril(0);
@@ -184,6 +184,6 @@ impl Task for LanguageModelling {
     }
 
     fn save_assets(&self, folder: &Path) -> Result<()> {
-        self.data.tokenizer.save(&tokenizer_file(folder))
+        self.data.prepared.tokenizer.save(&tokenizer_file(folder))
     }
 }

@@ -94,6 +94,19 @@ pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<d
     })
 }
 
+/// Trainable and total parameters of the run's model, with a vocabulary of the full size.
+pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
+    let variables = nn::VarStore::new(Device::Cpu);
+    let config = transformer_config(run, run.data.vocabulary);
+    match run.task {
+        TaskKind::Translation => drop(crate::model::seq2seq::Seq2Seq::new(&variables.root(), &config)?),
+        TaskKind::LanguageModelling => {
+            drop(crate::model::language_model::LanguageModel::new(&variables.root(), &config)?)
+        }
+    }
+    Ok(crate::model::count_parameters(&variables))
+}
+
 fn tokenizer_file(folder: &Path) -> PathBuf {
     folder.join("tokenizer.json")
 }

@@ -1,71 +1,37 @@
 //! From a run's corpus to token ids, and from ids to tensors.
 
 use crate::data::batching::{self, BatchOptions};
-use crate::data::token_store::TokenStore;
-use crate::data::tokenizer::{Tokenizer, PAD};
-use crate::data::{self, Corpus, Examples};
-use crate::experiment::{Run, TooLong};
-use anyhow::{bail, Result};
+use crate::data::token_store::{Counts, TokenStore};
+use crate::data::tokenizer::PAD;
+use crate::data::{self, Corpus, Prepared};
+use crate::experiment::Run;
+use anyhow::Result;
 use tch::{Device, Kind, Tensor};
 
 /// A corpus as token ids, with the tokenizer that made them.
 pub struct TokenizedCorpus {
     /// The texts; references of dev and test are read from here.
     pub corpus: Corpus,
-    /// Trained on the training split.
-    pub tokenizer: Tokenizer,
-    /// Training rows, too long ones skipped or cut.
-    pub train: TokenStore,
-    /// Dev rows, all of them, too long ones cut.
-    pub dev: TokenStore,
-    /// Test rows, all of them, too long ones cut.
-    pub test: TokenStore,
+    /// Tokenizer and ids of every split.
+    pub prepared: Prepared,
     /// What a reader should know, a line each.
     pub notes: Vec<String>,
     /// Longest side of each training row, with its mark.
-    pub train_lengths: Vec<u32>,
+    train_lengths: Vec<u32>,
 }
 
 impl TokenizedCorpus {
-    /// Reads the corpus; tokenizer and ids are kept in the cache, under names made of the data's hash and the settings.
+    /// Reads the corpus; tokenizer and ids come from the cache where it has them.
     pub fn new(run: &Run) -> Result<Self> {
-        let settings = &run.data;
-        let corpus = data::load(settings, run.task)?;
-        let folder = data::cache_folder()?.join("tokens");
-        let stem = format!("{}-{}", &corpus.hash[..16.min(corpus.hash.len())], settings.vocabulary);
-        let tokenizer_file = folder.join(format!("{stem}.tokenizer.json"));
-        let tokenizer = match Tokenizer::load(&tokenizer_file) {
-            Ok(tokenizer) => tokenizer,
-            Err(_) => {
-                let tokenizer = Tokenizer::train(corpus.train.as_ref(), settings.vocabulary)?;
-                tokenizer.save(&tokenizer_file)?;
-                tokenizer
-            }
-        };
-        let store = |split: &str, examples: &dyn Examples, too_long: TooLong, keep_all: bool| {
-            let policy = if too_long == TooLong::Skip { "skip" } else { "cut" };
-            let file = folder.join(format!("{stem}-{}-{policy}.{split}.tokens", settings.max_tokens));
-            TokenStore::build(examples, &tokenizer, settings.max_tokens, too_long, keep_all, &corpus.hash, &file)
-        };
-        let train = store("train", corpus.train.as_ref(), settings.too_long, false)?;
-        let dev = store("dev", corpus.dev.as_ref(), TooLong::Cut, true)?;
-        let test = store("test", corpus.test.as_ref(), TooLong::Cut, true)?;
-        for (split, store) in [("training", &train), ("dev", &dev), ("test", &test)] {
-            if store.is_empty() {
-                bail!(
-                    "{}: the {split} set is empty ({}); nothing can be trained on it",
-                    corpus.name,
-                    store.counts().describe()
-                );
-            }
-        }
-        let mut notes = vec![format!("data: {}, hash {}", corpus.name, &corpus.hash[..16.min(corpus.hash.len())])];
+        let corpus = data::load(&run.data, run.task)?;
+        let prepared = data::prepare(&corpus, &run.data)?;
+        let mut notes = vec![format!("{}, hash {:.16}", corpus.name, corpus.hash)];
         notes.extend(corpus.notes.iter().cloned());
-        for (split, store) in [("train", &train), ("dev", &dev), ("test", &test)] {
-            notes.push(format!("{split}: {}", store.counts().describe()));
+        for (split, store) in [("train", &prepared.train), ("dev", &prepared.dev), ("test", &prepared.test)] {
+            notes.push(describe(split, &store.counts, run.data.max_tokens));
         }
-        let train_lengths = lengths(&train);
-        Ok(Self { corpus, tokenizer, train, dev, test, notes, train_lengths })
+        let train_lengths = lengths(&prepared.train);
+        Ok(Self { corpus, prepared, notes, train_lengths })
     }
 
     /// The batches of an epoch.
@@ -75,9 +41,21 @@ impl TokenizedCorpus {
     }
 }
 
+fn describe(split: &str, counts: &Counts, max_tokens: usize) -> String {
+    let mut line = format!("{split}: {} of {} rows", counts.kept, counts.rows);
+    for (count, what) in
+        [(counts.empty, "empty"), (counts.skipped, "too long and skipped"), (counts.cut, "too long and cut")]
+    {
+        if count > 0 {
+            line.push_str(&format!(", {count} {what} (max_tokens {max_tokens})"));
+        }
+    }
+    line
+}
+
 /// Longest side of each row, one mark included.
 pub fn lengths(store: &TokenStore) -> Vec<u32> {
-    (0..store.len()).map(|row| store.length(row) as u32 + 1).collect()
+    store.lengths().iter().map(|length| length + 1).collect()
 }
 
 /// Batches for evaluation: neighbours in length together.

@@ -10,12 +10,12 @@ use crate::data::Examples;
 use crate::decode::beam::{beam_search, BeamOptions};
 use crate::decode::Stepper;
 use crate::experiment::{DecodeConfig, Run};
-use crate::metric::bleu::{corpus_bleu, Tokenization};
+use crate::metric::bleu::{corpus_bleu, Language, Tokenization};
 use crate::model::decoder::DecoderState;
 use crate::model::seq2seq::Seq2Seq;
 use anyhow::{Context, Result};
 use std::path::Path;
-use tch::{nn, Device, IndexOp, Kind, Tensor};
+use tch::{nn, Device, Kind, Tensor};
 
 /// Rows of the dev split on which attention is looked at.
 const VIEWED_ROWS: usize = 64;
@@ -35,7 +35,7 @@ impl Translator {
     pub fn new(run: &Run, tokenizer: Tokenizer, device: Device) -> Result<Self> {
         let variables = nn::VarStore::new(device);
         tch::manual_seed(run.seed as i64);
-        let model = Seq2Seq::new(&variables.root(), &transformer_config(run, tokenizer.vocabulary()))?;
+        let model = Seq2Seq::new(&variables.root(), &transformer_config(run, tokenizer.size()))?;
         let decode = run.decode.clone().context("a translation run has a [decode] section")?;
         Ok(Self {
             variables,
@@ -55,7 +55,8 @@ impl Translator {
         let mut hypotheses = vec![Vec::new(); sources.len()];
         for rows in order.chunks(self.decode.batch) {
             let batch: Vec<Vec<i64>> = rows.iter().map(|&row| marked(&sources[row])).collect();
-            let (source, padding) = pad(&batch, self.variables.device());
+            let device = self.variables.device();
+            let (source, padding) = pad(&batch, device);
             let memory = self.model.encode(&source, padding, false)?;
             let options = BeamOptions {
                 beam: self.decode.beam,
@@ -68,7 +69,7 @@ impl Translator {
                 begin: BEGIN,
                 end: END,
             };
-            let mut stepper = TranslationStepper { model: &self.model, state: self.model.start(&memory) };
+            let mut stepper = TranslationStepper { model: &self.model, state: self.model.start(&memory)?, device };
             for (&row, hypothesis) in rows.iter().zip(beam_search(&mut stepper, rows.len(), &options)?) {
                 hypotheses[row] = hypothesis.tokens;
             }
@@ -77,7 +78,7 @@ impl Translator {
     }
 
     fn translate_store(&self, store: &TokenStore) -> Result<Vec<String>> {
-        let sources: Vec<Vec<u32>> = (0..store.len()).map(|row| store.tokens(row, 0)).collect();
+        let sources: Vec<Vec<u32>> = (0..store.len()).map(|row| store.tokens(row, 0).to_vec()).collect();
         self.translate(&sources)?.iter().map(|tokens| self.tokenizer.decode(tokens)).collect()
     }
 }
@@ -103,15 +104,16 @@ impl Generator for Translator {
 struct TranslationStepper<'a> {
     model: &'a Seq2Seq,
     state: DecoderState,
+    device: Device,
 }
 
 impl Stepper for TranslationStepper<'_> {
     fn step(&mut self, tokens: &Tensor) -> Result<Tensor> {
-        Ok(self.model.step(tokens, &mut self.state)?.log_softmax(-1, Kind::Float))
+        Ok(self.model.step(&tokens.to_device(self.device), &mut self.state)?.log_softmax(-1, Kind::Float))
     }
 
     fn reorder(&mut self, rows: &Tensor) {
-        self.state.reorder(rows);
+        self.state.reorder(&rows.to_device(self.device));
     }
 }
 
@@ -133,13 +135,13 @@ impl Translation {
     /// Reads the data and builds the model.
     pub fn new(run: &Run, device: Device) -> Result<Self> {
         let data = TokenizedCorpus::new(run)?;
-        let translator = Translator::new(run, data.tokenizer.clone(), device)?;
+        let translator = Translator::new(run, data.prepared.tokenizer.clone(), device)?;
         Ok(Self { run: run.clone(), data, translator })
     }
 
     fn batch(&self, store: &TokenStore, rows: &[u32]) -> Batch {
         let device = self.translator.variables.device();
-        let side = |column| rows.iter().map(|&row| store.tokens(row as usize, column)).collect::<Vec<_>>();
+        let side = |column| rows.iter().map(|&row| store.tokens(row as usize, column).to_vec()).collect::<Vec<_>>();
         let target = side(1);
         let shifted: Vec<Vec<i64>> = target.iter().map(|tokens| after_begin(tokens)).collect();
         let sources: Vec<Vec<i64>> = side(0).iter().map(|tokens| marked(tokens)).collect();
@@ -189,19 +191,20 @@ impl Task for Translation {
     }
 
     fn target_tokens(&self, rows: &[u32]) -> u64 {
-        rows.iter().map(|&row| self.data.train.tokens(row as usize, 1).len() as u64 + 1).sum()
+        rows.iter().map(|&row| self.data.prepared.train.tokens(row as usize, 1).len() as u64 + 1).sum()
     }
 
     fn loss(&self, rows: &[u32]) -> Result<Tensor> {
-        self.batch_loss(&self.data.train, rows, self.run.train.label_smoothing, true)
+        self.batch_loss(&self.data.prepared.train, rows, self.run.train.label_smoothing, true)
     }
 
     fn dev(&self) -> Result<DevScore> {
         let _guard = tch::no_grad_guard();
         let mut score = DevScore { nll: 0.0, tokens: 0 };
-        for rows in evaluation_batches(&self.data.dev, self.run.train.batch_tokens.max(2048)) {
-            score.nll += self.batch_loss(&self.data.dev, &rows, 0.0, false)?.double_value(&[]);
-            score.tokens += rows.iter().map(|&row| self.data.dev.tokens(row as usize, 1).len() as u64 + 1).sum::<u64>();
+        for rows in evaluation_batches(&self.data.prepared.dev, self.run.train.batch_tokens.max(2048)) {
+            score.nll += self.batch_loss(&self.data.prepared.dev, &rows, 0.0, false)?.double_value(&[]);
+            score.tokens +=
+                rows.iter().map(|&row| self.data.prepared.dev.tokens(row as usize, 1).len() as u64 + 1).sum::<u64>();
         }
         Ok(score)
     }
@@ -209,8 +212,8 @@ impl Task for Translation {
     fn score(&self, folder: &Path) -> Result<Vec<Metric>> {
         let mut metrics = Vec::new();
         let splits = [
-            ("dev", &self.data.dev, self.data.corpus.dev.as_ref()),
-            ("test", &self.data.test, self.data.corpus.test.as_ref()),
+            ("dev", &self.data.prepared.dev, self.data.corpus.dev.as_ref()),
+            ("test", &self.data.prepared.test, self.data.corpus.test.as_ref()),
         ];
         for (split, store, examples) in splits {
             let hypotheses = self.translator.translate_store(store)?;
@@ -219,12 +222,13 @@ impl Task for Translation {
                 &folder.join(format!("{split}.hypotheses.txt")),
                 (hypotheses.join("\n") + "\n").as_bytes(),
             )?;
-            let bleu = corpus_bleu(&hypotheses, &references, &Tokenization::ThirteenA);
+            let bleu = corpus_bleu(&hypotheses, &references, &Tokenization::ThirteenA)?;
             metrics.push((format!("{split}.bleu"), bleu.score.into()));
             if split == "test" {
                 metrics.push(("test.bleu.signature".into(), bleu.signature.into()));
                 metrics.push(("test.bleu.brevity_penalty".into(), bleu.brevity_penalty.into()));
-                let tokenized = corpus_bleu(&hypotheses, &references, &Tokenization::WmtTokenized);
+                let language = Language::from_code(&self.run.data.target);
+                let tokenized = corpus_bleu(&hypotheses, &references, &Tokenization::WmtTokenized(language))?;
                 metrics.push(("test.bleu_tokenized".into(), tokenized.score.into()));
             }
         }
@@ -237,8 +241,8 @@ impl Task for Translation {
 
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
-        let rows: Vec<u32> = (0..self.data.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let batch = self.batch(&self.data.dev, &rows);
+        let rows: Vec<u32> = (0..self.data.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
+        let batch = self.batch(&self.data.prepared.dev, &rows);
         let views = self.translator.model.attention_weights(&batch.source, batch.source_padding, &batch.target_in)?;
         let source_real = batch.source.ne(i64::from(PAD));
         let target_real = batch.target_in.ne(i64::from(PAD));
@@ -251,7 +255,7 @@ impl Task for Translation {
                     histogram(view, &source_real, &visible)
                 } else {
                     let causal = Tensor::ones([length, length], (Kind::Bool, target_real.device())).tril(0);
-                    let visible = target_real.unsqueeze(1).logical_and(&causal.i((.., ..)).unsqueeze(0));
+                    let visible = target_real.unsqueeze(1).logical_and(&causal.unsqueeze(0));
                     histogram(view, &target_real, &visible)
                 }
             })
@@ -259,6 +263,6 @@ impl Task for Translation {
     }
 
     fn save_assets(&self, folder: &Path) -> Result<()> {
-        self.data.tokenizer.save(&tokenizer_file(folder))
+        self.data.prepared.tokenizer.save(&tokenizer_file(folder))
     }
 }

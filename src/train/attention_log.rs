@@ -8,7 +8,8 @@ use crate::task::Task;
 pub fn alpha_columns(task: &dyn Task) -> Vec<String> {
     mixtures(task)
         .flat_map(|(stack, layer, attention)| {
-            let (terms, heads) = (attention.term_names(), attention.heads());
+            let heads = attention.mixing_weights().map_or(0, |weights| weights.size()[1]);
+            let terms = attention.term_names();
             (0..heads).flat_map(move |head| {
                 terms.clone().into_iter().map(move |term| format!("alpha.{stack}.{layer}.{head}.{term}"))
             })

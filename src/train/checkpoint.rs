@@ -99,6 +99,11 @@ pub fn load(path: &Path, variables: &nn::VarStore, adam: &mut Adam) -> Result<St
     Ok(file.state)
 }
 
+/// Where a checkpoint stands.
+pub fn load_state(path: &Path) -> Result<State> {
+    Ok(read(path)?.state)
+}
+
 /// Loads weights alone.
 pub fn load_weights(path: &Path, variables: &nn::VarStore) -> Result<()> {
     copy_weights(path, &read(path)?.tensors, variables)

@@ -61,10 +61,3 @@ impl FlatParameters {
 pub fn trainable(variables: &nn::VarStore) -> BTreeMap<String, Tensor> {
     variables.variables().into_iter().filter(|(_, tensor)| tensor.requires_grad()).collect()
 }
-
-/// Number of trainable parameters, and of all stored ones (fixed matrices included).
-pub fn count(variables: &nn::VarStore) -> (u64, u64) {
-    let size = |tensor: &Tensor| tensor.numel() as u64;
-    let all = variables.variables();
-    (all.values().filter(|tensor| tensor.requires_grad()).map(size).sum(), all.values().map(size).sum())
-}

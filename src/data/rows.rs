@@ -1,0 +1,140 @@
+//! Rows in memory, and the hash of a corpus.
+
+use super::Examples;
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+
+/// Rows held in memory, for corpora of megabytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    columns: usize,
+    texts: Vec<String>,
+}
+
+impl Rows {
+    /// One text a row.
+    pub fn single(texts: Vec<String>) -> Rows {
+        Rows { columns: 1, texts }
+    }
+
+    /// Source and target.
+    pub fn pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Rows {
+        Rows { columns: 2, texts: pairs.into_iter().flat_map(|(source, target)| [source, target]).collect() }
+    }
+}
+
+impl Examples for Rows {
+    fn len(&self) -> usize {
+        self.texts.len() / self.columns
+    }
+
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    fn text(&self, row: usize, column: usize) -> anyhow::Result<Cow<'_, str>> {
+        Ok(Cow::Borrowed(&self.texts[row * self.columns + column]))
+    }
+}
+
+/// SHA-256 over texts and numbers, each with its length, so that no two contents look alike.
+#[derive(Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Adds a text.
+    pub fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.bytes(text.as_bytes());
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, number: u64) {
+        self.bytes(&number.to_le_bytes());
+    }
+
+    /// Adds bytes whose length was added before.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// 64 hexadecimal digits.
+    pub fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// SHA-256 of some bytes, 64 hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    let mut hasher = Hasher::default();
+    hasher.bytes(bytes);
+    hasher.finish()
+}
+
+/// A number that depends on the text alone, evenly spread over 0..100: decides what is held out.
+pub fn percentile(text: &str) -> u64 {
+    let digest = Sha256::digest(text.as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(first) % 100
+}
+
+/// Which split a unit (integration, article) belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Split {
+    /// 90 of 100 units.
+    Train,
+    /// 5 of 100 units.
+    Dev,
+    /// 5 of 100 units.
+    Test,
+}
+
+/// The split of a unit, a function of its content alone: [`percentile`] 0 to 4 is dev, 5 to 9 test, the rest train.
+pub fn split_of(unit: &str) -> Split {
+    match percentile(unit) {
+        0..=4 => Split::Dev,
+        5..=9 => Split::Test,
+        _ => Split::Train,
+    }
+}
+
+/// Trims, and makes one blank of each run of white space that holds a line break; other blanks stay as they are.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for part in text.split(['\n', '\r']).map(str::trim).filter(|part| !part.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(part);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_is_sha256_of_lengths_and_texts() {
+        assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let hash = |texts: &[&str]| {
+            let mut hasher = Hasher::default();
+            texts.iter().for_each(|text| hasher.text(text));
+            hasher.finish()
+        };
+        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
+    }
+
+    #[test]
+    fn split_depends_on_the_name_alone() {
+        // python3: int.from_bytes(hashlib.sha256(b"hue").digest()[:8], "big") % 100
+        assert_eq!((percentile("hue"), percentile("zha"), percentile("")), (94, 33, 52));
+    }
+
+    #[test]
+    fn line_breaks_become_one_blank() {
+        assert_eq!(one_line(" a  b \r\n\n  c\u{a0}: d\n"), "a  b c\u{a0}: d");
+        assert_eq!(one_line("\n \n"), "");
+    }
+}

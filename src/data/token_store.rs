@@ -1,0 +1,361 @@
+//! Token ids of a split, written once to a cache file and memory-mapped.
+//!
+//! The file is built in chunks on all cores, so neither texts nor ids of a large corpus are ever in memory together. Ids take
+//! two bytes where the vocabulary has at most 65,536 entries, else four. Layout, all little-endian: a header of 512 bytes,
+//! the ids, then for each row an index record of 32-bit words (start of its ids in two words, row in the split, length of
+//! each column). A file with another header (data, tokenizer, limits) or another size than its header says is built again.
+
+use super::rows::sha256_hex;
+use super::tokenizer::Tokenizer;
+use super::Examples;
+use crate::experiment::config::TooLong;
+use anyhow::{bail, Context};
+use memmap2::Mmap;
+use rayon::prelude::*;
+use std::fs::{self, File};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+const MAGIC: &[u8; 8] = b"SYNTOK\x00\x01";
+const HEADER: usize = 512;
+const KEY: usize = 64;
+const CHUNK: usize = 16_384;
+
+/// Which rows are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Training: rows with an empty side are dropped, too long ones skipped or cut.
+    Training(TooLong),
+    /// Dev and test: every row, too long ones cut.
+    All,
+}
+
+/// What a token file depends on, beside the tokenizer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Longest text in tokens.
+    pub max_tokens: usize,
+    /// Which rows are kept.
+    pub keep: Keep,
+    /// Hash of the corpus, and the name of the split.
+    pub data_hash: String,
+}
+
+/// What became of the rows of a split. Columns: source and target, or text and nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Counts {
+    /// Rows in the split.
+    pub rows: u64,
+    /// Rows in the store.
+    pub kept: u64,
+    /// Training rows left out because a side is longer than the maximum.
+    pub skipped: u64,
+    /// Kept rows of which a side was cut.
+    pub cut: u64,
+    /// Training rows left out because a side is empty.
+    pub empty: u64,
+    /// Tokens of the kept rows by column, without begin and end marks.
+    pub tokens: [u64; 2],
+    /// Words (between white space) of the kept rows by column; of a cut text those in what is left.
+    pub words: [u64; 2],
+}
+
+/// The kept rows of a split.
+#[derive(Debug)]
+pub struct TokenStore {
+    map: Mmap,
+    width: usize,
+    columns: usize,
+    index: usize,
+    /// What became of the rows.
+    pub counts: Counts,
+}
+
+/// Token ids of one text.
+#[derive(Debug, Clone, Copy)]
+pub struct Ids<'a> {
+    bytes: &'a [u8],
+    width: usize,
+}
+
+impl<'a> Ids<'a> {
+    /// Tokens.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.width
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The ids, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> + 'a {
+        let width = self.width;
+        self.bytes.chunks_exact(width).map(move |id| match width {
+            2 => u32::from(u16::from_le_bytes([id[0], id[1]])),
+            _ => u32::from_le_bytes([id[0], id[1], id[2], id[3]]),
+        })
+    }
+
+    /// The ids in a vector.
+    pub fn to_vec(&self) -> Vec<u32> {
+        self.iter().collect()
+    }
+}
+
+/// 64 hexadecimal digits that differ whenever a token file's content may differ: a name for the file.
+pub fn key(options: &StoreOptions, tokenizer: &Tokenizer) -> String {
+    let StoreOptions { max_tokens, keep, data_hash } = options;
+    sha256_hex(format!("tokens 1, {data_hash}, {}, {max_tokens}, {keep:?}", tokenizer.hash()).as_bytes())
+}
+
+impl TokenStore {
+    /// Opens `file` if it was built from the same data, tokenizer and limits; builds it otherwise.
+    ///
+    /// Errors: a text that can't be read, a `max_tokens` of 0, a file that can't be written (full disk).
+    pub fn build(
+        examples: &dyn Examples,
+        tokenizer: &Tokenizer,
+        options: &StoreOptions,
+        file: &Path,
+    ) -> anyhow::Result<TokenStore> {
+        if options.max_tokens == 0 {
+            bail!("data.max_tokens = 0 leaves nothing of any text; it must be at least 1");
+        }
+        if examples.len() > u32::MAX as usize {
+            bail!("{} rows are more than a token file can number ({})", examples.len(), u32::MAX);
+        }
+        let key = key(options, tokenizer);
+        if let Some(store) = TokenStore::open(file, &key)? {
+            return Ok(store);
+        }
+        let ids = file.with_extension(format!("ids-{}.tmp", std::process::id()));
+        let index = file.with_extension(format!("index-{}.tmp", std::process::id()));
+        let result = Builder::new(examples, tokenizer, options, &ids, &index)
+            .and_then(|builder| builder.run(&key))
+            .and_then(|()| fs::rename(&ids, file).with_context(|| format!("can't write {}", file.display())));
+        for temporary in [&ids, &index] {
+            // Moved or never made, if it isn't there.
+            let _ = fs::remove_file(temporary);
+        }
+        result?;
+        TokenStore::open(file, &key)?.with_context(|| format!("{} was written, but isn't whole", file.display()))
+    }
+
+    fn open(path: &Path, key: &str) -> anyhow::Result<Option<TokenStore>> {
+        let Ok(file) = File::open(path) else { return Ok(None) };
+        // SAFETY: token files are written under another name, renamed once whole, and never changed after that.
+        let map = unsafe { Mmap::map(&file) }.with_context(|| format!("can't map {} into memory", path.display()))?;
+        if map.len() < HEADER || map[..8] != MAGIC[..] || &map[8..8 + KEY] != key.as_bytes() {
+            return Ok(None);
+        }
+        let number = |at: usize| u64_at(&map, 8 + KEY + 8 * at);
+        let [width, columns, ids] = [0, 1, 2].map(|at| number(at) as usize);
+        let counts = Counts {
+            rows: number(3),
+            kept: number(4),
+            skipped: number(5),
+            cut: number(6),
+            empty: number(7),
+            tokens: [number(8), number(9)],
+            words: [number(10), number(11)],
+        };
+        let index = HEADER + (ids * width).next_multiple_of(4);
+        if map.len() != index + counts.kept as usize * record(columns) {
+            return Ok(None);
+        }
+        Ok(Some(TokenStore { map, width, columns, index, counts }))
+    }
+
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.counts.kept as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Texts in a row.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Where the row is in the split that the store was built from (dropped rows counted).
+    pub fn row(&self, row: usize) -> usize {
+        self.word(row, 2) as usize
+    }
+
+    /// Token ids of one text, without begin and end marks.
+    pub fn tokens(&self, row: usize, column: usize) -> Ids<'_> {
+        let start = u64_at(&self.map, self.index + row * record(self.columns)) as usize;
+        let before: usize = (0..column).map(|column| self.word(row, 3 + column) as usize).sum();
+        let from = HEADER + (start + before) * self.width;
+        let length = self.word(row, 3 + column) as usize * self.width;
+        Ids { bytes: &self.map[from..from + length], width: self.width }
+    }
+
+    /// Tokens of the row's longest column.
+    pub fn length(&self, row: usize) -> u32 {
+        (0..self.columns).map(|column| self.word(row, 3 + column)).max().unwrap_or(0)
+    }
+
+    /// [`TokenStore::length`] of every row.
+    pub fn lengths(&self) -> Vec<u32> {
+        (0..self.len()).map(|row| self.length(row)).collect()
+    }
+
+    fn word(&self, row: usize, word: usize) -> u32 {
+        let at = self.index + row * record(self.columns) + 4 * word;
+        u32::from_le_bytes([self.map[at], self.map[at + 1], self.map[at + 2], self.map[at + 3]])
+    }
+}
+
+/// Bytes of an index record.
+fn record(columns: usize) -> usize {
+    4 * (3 + columns)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(number)
+}
+
+/// One row, encoded.
+enum Encoded {
+    Kept { ids: Vec<Vec<u32>>, words: Vec<u64>, cut: bool },
+    Empty,
+    Skipped,
+}
+
+struct Builder<'a> {
+    examples: &'a dyn Examples,
+    tokenizer: &'a Tokenizer,
+    options: &'a StoreOptions,
+    ids: BufWriter<File>,
+    index: BufWriter<File>,
+    index_path: &'a Path,
+    ids_path: &'a Path,
+    width: usize,
+    written: u64,
+    counts: Counts,
+}
+
+impl<'a> Builder<'a> {
+    fn new(
+        examples: &'a dyn Examples,
+        tokenizer: &'a Tokenizer,
+        options: &'a StoreOptions,
+        ids_path: &'a Path,
+        index_path: &'a Path,
+    ) -> anyhow::Result<Builder<'a>> {
+        let create = |path: &Path| {
+            let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+            file.map(BufWriter::new).with_context(|| format!("can't write {}", path.display()))
+        };
+        Ok(Builder {
+            examples,
+            tokenizer,
+            options,
+            ids: create(ids_path)?,
+            index: create(index_path)?,
+            index_path,
+            ids_path,
+            width: if tokenizer.size() <= 1 << 16 { 2 } else { 4 },
+            written: 0,
+            counts: Counts { rows: examples.len() as u64, ..Counts::default() },
+        })
+    }
+
+    fn run(mut self, key: &str) -> anyhow::Result<()> {
+        let path = self.ids_path;
+        self.ids.write_all(&[0; HEADER]).with_context(|| format!("can't write {}", path.display()))?;
+        for start in (0..self.examples.len()).step_by(CHUNK) {
+            let rows = start..(start + CHUNK).min(self.examples.len());
+            let encoded: Vec<Encoded> =
+                rows.clone().into_par_iter().map(|row| self.encode(row)).collect::<anyhow::Result<_>>()?;
+            for (row, encoded) in rows.zip(encoded) {
+                self.write(row, encoded).with_context(|| format!("can't write {}", path.display()))?;
+            }
+        }
+        self.finish(key).with_context(|| format!("can't write {}", path.display()))
+    }
+
+    fn encode(&self, row: usize) -> anyhow::Result<Encoded> {
+        let columns = self.examples.columns();
+        let (mut ids, mut words) = (Vec::with_capacity(columns), Vec::with_capacity(columns));
+        let (mut any_cut, mut any_empty) = (false, false);
+        for column in 0..columns {
+            let text = self.examples.text(row, column)?;
+            any_empty |= text.trim().is_empty();
+            let mut tokens = self.tokenizer.encode(&text)?;
+            if tokens.len() > self.options.max_tokens {
+                any_cut = true;
+                tokens.truncate(self.options.max_tokens);
+                words.push(count_words(&self.tokenizer.decode(&tokens)?));
+            } else {
+                words.push(count_words(&text));
+            }
+            ids.push(tokens);
+        }
+        Ok(match self.options.keep {
+            Keep::Training(_) if any_empty => Encoded::Empty,
+            Keep::Training(TooLong::Skip) if any_cut => Encoded::Skipped,
+            _ => Encoded::Kept { ids, words, cut: any_cut },
+        })
+    }
+
+    fn write(&mut self, row: usize, encoded: Encoded) -> std::io::Result<()> {
+        let (ids, words, cut) = match encoded {
+            Encoded::Empty => {
+                self.counts.empty += 1;
+                return Ok(());
+            }
+            Encoded::Skipped => {
+                self.counts.skipped += 1;
+                return Ok(());
+            }
+            Encoded::Kept { ids, words, cut } => (ids, words, cut),
+        };
+        self.counts.kept += 1;
+        self.counts.cut += u64::from(cut);
+        self.index.write_all(&self.written.to_le_bytes())?;
+        self.index.write_all(&(row as u32).to_le_bytes())?;
+        for (column, (ids, words)) in ids.iter().zip(words).enumerate() {
+            for id in ids {
+                self.ids.write_all(&id.to_le_bytes()[..self.width])?;
+            }
+            self.index.write_all(&(ids.len() as u32).to_le_bytes())?;
+            self.written += ids.len() as u64;
+            self.counts.tokens[column] += ids.len() as u64;
+            self.counts.words[column] += words;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, key: &str) -> std::io::Result<()> {
+        let bytes = self.written as usize * self.width;
+        self.ids.write_all(&[0; 4][..bytes.next_multiple_of(4) - bytes])?;
+        self.index.flush()?;
+        std::io::copy(&mut File::open(self.index_path)?, &mut self.ids)?;
+
+        let Counts { rows, kept, skipped, cut, empty, tokens, words } = self.counts;
+        let numbers =
+            [self.width as u64, self.examples.columns() as u64, self.written, rows, kept, skipped, cut, empty];
+        let mut header = [MAGIC.as_slice(), key.as_bytes()].concat();
+        for number in numbers.into_iter().chain(tokens).chain(words) {
+            header.extend(number.to_le_bytes());
+        }
+        self.ids.seek(SeekFrom::Start(0))?;
+        self.ids.write_all(&header)?;
+        self.ids.flush()?;
+        self.ids.get_ref().sync_all()
+    }
+}
+
+fn count_words(text: &str) -> u64 {
+    text.split_whitespace().count() as u64
+}

@@ -1,0 +1,258 @@
+//! Byte-level byte-pair encoding, shared by all columns of a corpus.
+//!
+//! Every text can be encoded (all 256 bytes are in the vocabulary) and comes back exactly as it was. A blank is put before
+//! the text and taken off again, so that a word has the same tokens at the start of a line as elsewhere; the empty text has
+//! no tokens. Text that looks like a special token is text. Merges never cross from a word to the next.
+
+use super::rows::sha256_hex;
+use super::{Corpus, Examples};
+use anyhow::{anyhow, bail, Context};
+use rayon::prelude::*;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use tokenizers::decoders::sequence::Sequence;
+use tokenizers::decoders::strip::Strip;
+use tokenizers::models::bpe::{BpeTrainer, BPE};
+use tokenizers::normalizers::Prepend;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::{AddedToken, DecoderWrapper, Model};
+
+/// Fills rows of a batch that are shorter than the longest.
+pub const PAD: u32 = 0;
+/// Starts a decoder's input.
+pub const BEGIN: u32 = 1;
+/// Ends a text.
+pub const END: u32 = 2;
+/// Kept for vocabularies that are not byte-level; this one never needs it.
+pub const UNKNOWN: u32 = 3;
+
+const SPECIAL: [&str; 4] = ["<pad>", "<s>", "</s>", "<unk>"];
+
+/// Special tokens and bytes: the smallest vocabulary.
+pub const SMALLEST: usize = SPECIAL.len() + 256;
+
+/// Rows that merges are learned from; of longer corpora evenly spread ones are taken.
+const MOST_ROWS: usize = 1 << 22;
+
+/// A trained vocabulary with its merges.
+#[derive(Clone)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    json: String,
+    hash: String,
+}
+
+impl Tokenizer {
+    /// Learns merges from all columns of `examples` (of a corpus over 4,194,304 rows: from that many or fewer, evenly
+    /// spread), until the vocabulary has `vocabulary` entries or nothing is left to merge. The same rows always give the
+    /// same tokenizer.
+    ///
+    /// Errors: `vocabulary` under [`SMALLEST`]; a text that can't be read.
+    pub fn train(examples: &dyn Examples, vocabulary: usize) -> anyhow::Result<Tokenizer> {
+        if vocabulary < SMALLEST {
+            bail!(
+                "data.vocabulary = {vocabulary} is too small: {} special tokens and 256 bytes need at least {SMALLEST}",
+                SPECIAL.len()
+            );
+        }
+        let mut inner = tokenizers::Tokenizer::new(BPE::default());
+        inner.with_normalizer(Some(Prepend::new(" ".into())));
+        inner.with_pre_tokenizer(Some(ByteLevel::new(false, false, true)));
+        let decoders =
+            vec![DecoderWrapper::ByteLevel(ByteLevel::default()), DecoderWrapper::Strip(Strip::new(' ', 1, 0))];
+        inner.with_decoder(Some(Sequence::new(decoders)));
+        let mut trainer = tokenizers::models::TrainerWrapper::from(
+            BpeTrainer::builder()
+                .show_progress(false)
+                .vocab_size(vocabulary)
+                .special_tokens(SPECIAL.iter().map(|name| AddedToken::from(*name, true)).collect())
+                .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+                .build(),
+        );
+        let step = examples.len().div_ceil(MOST_ROWS).max(1);
+        let broken = Mutex::new(None);
+        let texts = (0..examples.len())
+            .step_by(step)
+            .flat_map(|row| (0..examples.columns()).map(move |column| (row, column)))
+            .map_while(|(row, column)| match examples.text(row, column) {
+                Ok(text) => Some(text),
+                Err(error) => {
+                    if let Ok(mut first) = broken.lock() {
+                        first.get_or_insert(error);
+                    }
+                    None
+                }
+            });
+        inner.train(&mut trainer, texts).map_err(|error| anyhow!("can't train the tokenizer: {error}"))?;
+        if let Ok(Some(error)) = broken.into_inner() {
+            return Err(error);
+        }
+        let json = inner.to_string(true).map_err(|error| anyhow!("can't write down the tokenizer: {error}"))?;
+        Tokenizer::from_json(json)
+    }
+
+    fn from_json(json: String) -> anyhow::Result<Tokenizer> {
+        let mut inner: tokenizers::Tokenizer = json.parse().map_err(|error| anyhow!("no tokenizer: {error}"))?;
+        for (id, name) in SPECIAL.iter().enumerate() {
+            if inner.token_to_id(name) != Some(id as u32) {
+                bail!("the token {name} has not the id {id}: another program's tokenizer?");
+            }
+        }
+        inner.set_encode_special_tokens(true);
+        let hash = sha256_hex(json.as_bytes());
+        Ok(Tokenizer { inner, json, hash })
+    }
+
+    /// Reads what [`Tokenizer::save`] wrote. Errors name the file.
+    pub fn load(path: &Path) -> anyhow::Result<Tokenizer> {
+        let json = fs::read_to_string(path).with_context(|| format!("can't read the tokenizer {}", path.display()))?;
+        Tokenizer::from_json(json).with_context(|| format!("{} is damaged", path.display()))
+    }
+
+    /// Writes JSON in the form of the `tokenizers` library, whole or not at all.
+    pub fn save(&self, path: &Path) -> anyhow::Result<()> {
+        let writing = || format!("can't write the tokenizer {}", path.display());
+        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+        fs::write(&temporary, &self.json).with_context(writing)?;
+        fs::File::open(&temporary).and_then(|file| file.sync_all()).with_context(writing)?;
+        fs::rename(&temporary, path).with_context(writing)
+    }
+
+    /// Entries of the vocabulary, special tokens included; fewer than asked for where the text had no more to merge.
+    pub fn size(&self) -> usize {
+        self.inner.get_model().get_vocab_size().max(SPECIAL.len())
+    }
+
+    /// SHA-256 (hex) of the saved form.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Token ids of a text, without begin and end marks.
+    pub fn encode(&self, text: &str) -> anyhow::Result<Vec<u32>> {
+        let encoding =
+            self.inner.encode_fast(text, false).map_err(|error| anyhow!("can't encode {text:?}: {error}"))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// Token ids of many texts, on all cores, in their order.
+    pub fn encode_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> anyhow::Result<Vec<Vec<u32>>> {
+        texts.par_iter().map(|text| self.encode(text.as_ref())).collect()
+    }
+
+    /// The text of token ids; special tokens and ids out of range are left out, broken UTF-8 becomes U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> anyhow::Result<String> {
+        self.inner.decode(ids, true).map_err(|error| anyhow!("can't decode: {error}"))
+    }
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer").field("size", &self.size()).field("hash", &self.hash).finish_non_exhaustive()
+    }
+}
+
+/// Trains on the training split of a corpus, or reads the tokenizer that was trained on the same text with the same settings from `folder`.
+pub fn train_or_load(corpus: &Corpus, vocabulary: usize, folder: &Path) -> anyhow::Result<Tokenizer> {
+    let key = sha256_hex(format!("byte-level BPE 1, {vocabulary}, {}", corpus.hash).as_bytes());
+    let file = folder.join(format!("{key}.json"));
+    if file.exists() {
+        // A damaged cache file is no reason to stop: it is made again.
+        if let Ok(tokenizer) = Tokenizer::load(&file) {
+            return Ok(tokenizer);
+        }
+    }
+    let tokenizer = Tokenizer::train(corpus.train.as_ref(), vocabulary)
+        .with_context(|| format!("can't make a vocabulary from the training set of {}", corpus.name))?;
+    tokenizer.save(&file)?;
+    Ok(tokenizer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Rows;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows() -> Rows {
+        Rows::pairs(
+            (0..200).map(|n| (format!("the lamp {n} is on, {{name}}"), format!("die Lampe {n} ist an – schön"))),
+        )
+    }
+
+    fn tokenizer() -> Tokenizer {
+        Tokenizer::train(&rows(), 400).unwrap()
+    }
+
+    #[test]
+    fn special_tokens_have_the_first_ids_and_bytes_follow() {
+        let tokenizer = tokenizer();
+        assert_eq!(
+            ["<pad>", "<s>", "</s>", "<unk>"].map(|name| tokenizer.inner.token_to_id(name)),
+            [0, 1, 2, 3].map(Some)
+        );
+        assert_eq!((PAD, BEGIN, END, UNKNOWN), (0, 1, 2, 3));
+        let bytes = Tokenizer::train(&Rows::single(vec!["a".into()]), SMALLEST).unwrap();
+        assert_eq!(bytes.size(), 260);
+        // "é" is two bytes, the blank before it one more.
+        assert_eq!(bytes.encode("é").unwrap().len(), 3);
+    }
+
+    #[test]
+    fn frequent_words_become_one_token_wherever_they_stand() {
+        let tokenizer = tokenizer();
+        let lamp = tokenizer.encode("lamp").unwrap();
+        assert_eq!(lamp.len(), 1);
+        assert_eq!(tokenizer.encode("lamp lamp").unwrap(), [lamp[0], lamp[0]]);
+        assert_eq!(tokenizer.decode(&[BEGIN, lamp[0], END, PAD]).unwrap(), "lamp");
+    }
+
+    #[test]
+    fn training_twice_gives_the_same_file() {
+        let first = tokenizer();
+        for _ in 0..3 {
+            assert_eq!(tokenizer().json, first.json);
+        }
+        assert!(first.size() <= 400);
+    }
+
+    #[test]
+    fn text_that_looks_special_is_text() {
+        let tokenizer = tokenizer();
+        let ids = tokenizer.encode("a <pad></s> b <unk>").unwrap();
+        assert!(ids.iter().all(|id| *id > UNKNOWN), "{ids:?}");
+        assert_eq!(tokenizer.decode(&ids).unwrap(), "a <pad></s> b <unk>");
+    }
+
+    #[test]
+    fn saved_and_loaded_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokenizer.json");
+        let tokenizer = tokenizer();
+        tokenizer.save(&file).unwrap();
+        let loaded = Tokenizer::load(&file).unwrap();
+        assert_eq!((loaded.hash(), loaded.size()), (tokenizer.hash(), tokenizer.size()));
+        assert_eq!(loaded.encode("die <s> Lampe 7").unwrap(), tokenizer.encode("die <s> Lampe 7").unwrap());
+        fs::write(&file, "{\"version\":").unwrap();
+        let message = format!("{:#}", Tokenizer::load(&file).unwrap_err());
+        assert!(message.contains("tokenizer.json is damaged"), "{message}");
+    }
+
+    #[test]
+    fn a_vocabulary_without_room_for_bytes_is_refused() {
+        let message = Tokenizer::train(&rows(), 259).unwrap_err().to_string();
+        assert_eq!(message, "data.vocabulary = 259 is too small: 4 special tokens and 256 bytes need at least 260");
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back(text in "\\PC{0,20}|[ \\t\u{a0}a-c\u{85}<s>]{0,12}") {
+            static TOKENIZER: std::sync::OnceLock<Tokenizer> = std::sync::OnceLock::new();
+            let tokenizer = TOKENIZER.get_or_init(tokenizer);
+            let ids = tokenizer.encode(&text).unwrap();
+            prop_assert_eq!(ids.is_empty(), text.is_empty());
+            prop_assert_eq!(tokenizer.decode(&ids).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Beam search over a batch of rows, with the length penalty of Wu et al. 2016 (arXiv 1609.08144, equation 14) as
+//! Tensor2Tensor uses it.
+//!
+//! **Score.** A hypothesis of `n` tokens, its end mark counted, scores `Σ log p / ((5 + n)/6)^α`.
+//!
+//! **A step.** From the alive hypotheses of a row the best 2·beam continuations are looked at: those that end are
+//! finished, the best `beam` of the others stay alive. Beam 1 is greedy search: the likeliest token alone is looked at.
+//!
+//! **When a row stops.** Log-probabilities only fall, so an alive hypothesis can at best reach
+//! `Σ log p / max_n ((5 + n)/6)^α` over the lengths n still open to it. One whose bound is not above the best finished
+//! score of its row is dropped, and a row without alive hypotheses is done. Only the best hypothesis is returned, so
+//! this loses nothing against going on until the worst of `beam` finished ones is safe. At `max_length` tokens a row
+//! stops in any case; a hypothesis cut there counts only where none has finished.
+//!
+//! **Ties.** Of equal scores the hypothesis that was better before wins, then the smaller token id; of equal finished
+//! ones the earlier.
+//!
+//! **Cost.** One transfer from the device a step. The state is reordered only when a hypothesis branches, or when a
+//! quarter of its rows are dead; until then dead rows are stepped along with any token.
+
+use super::Stepper;
+use std::cmp::Ordering;
+use tch::{Device, Kind, Tensor};
+
+/// How to search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BeamOptions {
+    /// Hypotheses kept alive for a row; at least 1, which is greedy search.
+    pub beam: usize,
+    /// α of the length penalty ((5 + n)/6)^α; 0 for none.
+    pub length_penalty: f64,
+    /// For each row the most tokens, end mark counted: at most that many steps are taken for it.
+    pub max_length: Vec<usize>,
+    /// The token that starts every row.
+    pub begin: u32,
+    /// The token that ends a hypothesis.
+    pub end: u32,
+}
+
+/// A sequence that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hypothesis {
+    /// Its tokens, without begin and end marks.
+    pub tokens: Vec<u32>,
+    /// Σ log p / ((5 + n)/6)^α.
+    pub score: f64,
+    /// Whether it ended by its end mark; false for one cut at the maximum length.
+    pub ended: bool,
+}
+
+/// Why a search failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BeamError {
+    /// `beam` is 0.
+    #[error("beam is 0; the smallest beam is 1 (greedy search)")]
+    ZeroBeam,
+    /// `max_length` has another number of rows.
+    #[error("beam search over {rows} rows was given {lengths} maximum lengths")]
+    Lengths {
+        /// Rows to search.
+        rows: usize,
+        /// Lengths given.
+        lengths: usize,
+    },
+    /// The model's log-probabilities have another shape.
+    #[error("the model returned log-probabilities of shape {got:?} for {rows} rows")]
+    Shape {
+        /// Rows of the state.
+        rows: usize,
+        /// Shape returned.
+        got: Vec<i64>,
+    },
+    /// The model gave a log-probability that is not a number.
+    #[error("the model's log-probabilities are not numbers (NaN) at output position {position}; are its weights finite?")]
+    NotANumber {
+        /// Counted from 1.
+        position: usize,
+    },
+    /// The model left no token possible.
+    #[error("the model gave every token probability 0 at output position {position}")]
+    NothingPossible {
+        /// Counted from 1.
+        position: usize,
+    },
+    /// The model failed.
+    #[error("the model failed at output position {position}")]
+    Model {
+        /// Counted from 1.
+        position: usize,
+        /// Its error.
+        source: anyhow::Error,
+    },
+    /// LibTorch failed.
+    #[error(transparent)]
+    Torch(#[from] tch::TchError),
+}
+
+/// A hypothesis that may still grow.
+#[derive(Debug, Clone)]
+struct Alive {
+    /// The row of the stepper's state that holds it.
+    slot: usize,
+    tokens: Vec<u32>,
+    log_probability: f64,
+}
+
+/// One row of the batch.
+struct Row {
+    alive: Vec<Alive>,
+    best: Option<Hypothesis>,
+    max_length: usize,
+}
+
+/// A continuation of an alive hypothesis.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    parent: usize,
+    token: u32,
+    log_probability: f64,
+}
+
+/// The likeliest tokens of each state row, likeliest first, equal ones by id.
+struct Likeliest {
+    count: usize,
+    log_probabilities: Vec<f64>,
+    tokens: Vec<f64>,
+}
+
+/// The best sequence for each of `rows` rows, in their order. The state of `stepper` has `rows` rows at first; its size
+/// changes while searching, and what it holds at the end is of no use.
+///
+/// A row whose `max_length` is 0 gets no tokens, score 0.
+///
+/// # Errors
+/// A beam of 0, lengths that don't match the rows, NaN from the model, or a failure of the model or of LibTorch.
+pub fn beam_search(
+    stepper: &mut dyn Stepper,
+    rows: usize,
+    options: &BeamOptions,
+) -> Result<Vec<Hypothesis>, BeamError> {
+    if options.beam == 0 {
+        return Err(BeamError::ZeroBeam);
+    }
+    if options.max_length.len() != rows {
+        return Err(BeamError::Lengths { rows, lengths: options.max_length.len() });
+    }
+    let _no_grad = tch::no_grad_guard();
+    let mut batch: Vec<Row> = (options.max_length.iter().enumerate())
+        .map(|(slot, &max_length)| Row {
+            alive: if max_length == 0 { vec![] } else { vec![Alive { slot, tokens: vec![], log_probability: 0.0 }] },
+            best: None,
+            max_length,
+        })
+        .collect();
+    let mut slots = rows;
+    let mut position = 0;
+    while batch.iter().any(|row| !row.alive.is_empty()) {
+        slots = arrange(stepper, &mut batch, slots);
+        position += 1;
+        let likeliest = step(stepper, &batch, slots, position, options)?;
+        for row in &mut batch {
+            if !row.alive.is_empty() {
+                advance(row, &likeliest, position, options)?;
+            }
+        }
+    }
+    Ok(batch
+        .into_iter()
+        .map(|row| row.best.unwrap_or(Hypothesis { tokens: vec![], score: 0.0, ended: false }))
+        .collect())
+}
+
+/// ((5 + n)/6)^α.
+fn length_penalty(length: usize, alpha: f64) -> f64 {
+    ((5.0 + length as f64) / 6.0).powf(alpha)
+}
+
+/// Gives each alive hypothesis a state row of its own, and returns how many state rows there are.
+fn arrange(stepper: &mut dyn Stepper, batch: &mut [Row], slots: usize) -> usize {
+    let parents: Vec<i64> = batch.iter().flat_map(|row| &row.alive).map(|alive| alive.slot as i64).collect();
+    let mut used = vec![false; slots];
+    let branched = parents.iter().any(|&slot| std::mem::replace(&mut used[slot as usize], true));
+    let worth_dropping = 4 * parents.len() <= 3 * slots;
+    if !branched && !worth_dropping {
+        return slots;
+    }
+    for (slot, alive) in batch.iter_mut().flat_map(|row| &mut row.alive).enumerate() {
+        alive.slot = slot;
+    }
+    stepper.reorder(&Tensor::from_slice(&parents));
+    parents.len()
+}
+
+/// Appends the last token of each alive hypothesis to its state row, and reads what may come next.
+fn step(
+    stepper: &mut dyn Stepper,
+    batch: &[Row],
+    slots: usize,
+    position: usize,
+    options: &BeamOptions,
+) -> Result<Likeliest, BeamError> {
+    let mut last = vec![i64::from(options.begin); slots];
+    for alive in batch.iter().flat_map(|row| &row.alive) {
+        last[alive.slot] = i64::from(*alive.tokens.last().unwrap_or(&options.begin));
+    }
+    let scores =
+        stepper.step(&Tensor::from_slice(&last)).map_err(|source| BeamError::Model { position, source })?.detach();
+    match scores.size()[..] {
+        [r, v] if r == slots as i64 && v > 0 => likeliest(&scores, candidates(options.beam)),
+        _ => Err(BeamError::Shape { rows: slots, got: scores.size() }),
+    }
+}
+
+/// How many continuations of a row are looked at.
+fn candidates(beam: usize) -> usize {
+    if beam == 1 {
+        1
+    } else {
+        2 * beam
+    }
+}
+
+/// The `count` likeliest tokens of each row of `scores` [R, vocabulary].
+fn likeliest(scores: &Tensor, count: usize) -> Result<Likeliest, BeamError> {
+    let rows = scores.size()[0] as usize;
+    let vocabulary = scores.size()[1] as usize;
+    let count = count.min(vocabulary);
+    if count == 1 {
+        // Of equal values max takes the first.
+        let (values, tokens) = scores.f_max_dim(1, true)?;
+        return fetch(&values, &tokens, 1);
+    }
+    // topk picks any of equal values. One value more tells whether that matters: then a stable sort decides.
+    let seen = (count + 1).min(vocabulary);
+    let (values, tokens) = scores.f_topk(seen as i64, 1, true, true)?;
+    let mut found = fetch(&values, &tokens, seen)?;
+    let tied = (0..rows).any(|row| {
+        let values = &found.log_probabilities[row * seen..][..seen];
+        seen > count && values[count - 1] == values[count] && values[count] > f64::NEG_INFINITY
+    });
+    if tied {
+        let (values, tokens) = scores.f_sort_stable(true, 1, true)?;
+        found = fetch(&values.f_narrow(1, 0, seen as i64)?, &tokens.f_narrow(1, 0, seen as i64)?, seen)?;
+    }
+    Ok(found)
+}
+
+/// Values and token ids [R, count] on the host, in one transfer: ids below 2^53 are exact in float64.
+fn fetch(values: &Tensor, tokens: &Tensor, count: usize) -> Result<Likeliest, BeamError> {
+    let both = Tensor::f_stack(&[values.f_to_kind(Kind::Double)?, tokens.f_to_kind(Kind::Double)?], 0)?;
+    let mut log_probabilities = Vec::<f64>::try_from(both.f_to_device(Device::Cpu)?.f_reshape([-1])?)?;
+    let tokens = log_probabilities.split_off(log_probabilities.len() / 2);
+    Ok(Likeliest { count, log_probabilities, tokens })
+}
+
+/// Better first: higher score, then the better parent, then the smaller token.
+fn rank(a: &Candidate, b: &Candidate) -> Ordering {
+    (b.log_probability.total_cmp(&a.log_probability)).then(a.parent.cmp(&b.parent)).then(a.token.cmp(&b.token))
+}
+
+/// Grows a row's alive hypotheses by the token at `position` (counted from 1).
+fn advance(row: &mut Row, likeliest: &Likeliest, position: usize, options: &BeamOptions) -> Result<(), BeamError> {
+    let mut continuations = Vec::with_capacity(row.alive.len() * likeliest.count);
+    for (parent, alive) in row.alive.iter().enumerate() {
+        for i in alive.slot * likeliest.count..(alive.slot + 1) * likeliest.count {
+            let log_probability = alive.log_probability + likeliest.log_probabilities[i];
+            if log_probability.is_nan() {
+                return Err(BeamError::NotANumber { position });
+            }
+            if log_probability > f64::NEG_INFINITY {
+                continuations.push(Candidate { parent, token: likeliest.tokens[i] as u32, log_probability });
+            }
+        }
+    }
+    continuations.sort_by(rank);
+    continuations.truncate(candidates(options.beam));
+
+    let penalty = length_penalty(position, options.length_penalty);
+    let mut next = Vec::with_capacity(options.beam);
+    for candidate in &continuations {
+        let tokens = &row.alive[candidate.parent].tokens;
+        if candidate.token == options.end {
+            let score = candidate.log_probability / penalty;
+            if row.best.as_ref().is_none_or(|best| score > best.score) {
+                row.best = Some(Hypothesis { tokens: tokens.clone(), score, ended: true });
+            }
+        } else if next.len() < options.beam {
+            next.push(*candidate);
+        }
+    }
+    if position >= row.max_length || (next.is_empty() && row.best.is_none()) {
+        // Cut: at the maximum, or where the model leaves no token possible.
+        if row.best.is_none() {
+            let best = next.first().ok_or(BeamError::NothingPossible { position })?;
+            row.best = Some(Hypothesis {
+                tokens: grown(&row.alive, best),
+                score: best.log_probability / penalty,
+                ended: false,
+            });
+        }
+        next.clear();
+    }
+    let open = length_penalty(position + 1, options.length_penalty)
+        .max(length_penalty(row.max_length, options.length_penalty));
+    if let Some(best) = &row.best {
+        next.retain(|candidate| candidate.log_probability / open > best.score);
+    }
+    row.alive = next
+        .iter()
+        .map(|candidate| Alive {
+            slot: row.alive[candidate.parent].slot,
+            tokens: grown(&row.alive, candidate),
+            log_probability: candidate.log_probability,
+        })
+        .collect();
+    Ok(())
+}
+
+/// The tokens of a continuation.
+fn grown(alive: &[Alive], candidate: &Candidate) -> Vec<u32> {
+    let parent = &alive[candidate.parent].tokens;
+    let mut tokens = Vec::with_capacity(parent.len() + 1);
+    tokens.extend_from_slice(parent);
+    tokens.push(candidate.token);
+    tokens
+}
