@@ -103,6 +103,37 @@ impl Experiment {
         Ok(Plan { title, runs, results_csv, profile, table, column })
     }
 
+    /// Text files that are named but can't be opened.
+    pub fn missing_files(&self) -> Vec<Problem> {
+        let variants = self.typed.variant.iter().flatten().enumerate();
+        let sections = std::iter::once((String::new(), self.typed.data.as_ref()))
+            .chain(variants.map(|(i, variant)| (format!("variant.{i}."), variant.data.as_ref())));
+        let mut problems = Vec::new();
+        for (prefix, section) in sections.filter_map(|(prefix, data)| Some((prefix, data?))) {
+            for (key, files) in [("train", &section.train), ("dev", &section.dev), ("test", &section.test)] {
+                let entries = files.iter().flat_map(|files| files.0.iter().enumerate());
+                for (i, entry) in entries {
+                    for (j, typed) in entry.texts.iter().enumerate() {
+                        let path = expand(typed);
+                        let Err(error) = std::fs::File::open(&path).and_then(|file| match file.metadata()?.is_dir() {
+                            true => Err(std::io::Error::other("it is a folder")),
+                            false => Ok(()),
+                        }) else {
+                            continue;
+                        };
+                        let names = [format!("{prefix}data.{key}.{i}.{j}"), format!("{prefix}data.{key}.{i}")];
+                        let at = names.into_iter().find(|name| self.source.has(name));
+                        let at = at.unwrap_or_else(|| format!("{prefix}data.{key}"));
+                        let text = format!("{} can't be read: {error}", path.display());
+                        let help = "relative paths are from the current folder, `~/` is the home folder";
+                        problems.push(self.source.of_value(&at, text, help));
+                    }
+                }
+            }
+        }
+        problems
+    }
+
     fn seeds(&self, problems: &mut Vec<Problem>) -> Vec<u64> {
         let Some(seeds) = &self.typed.seeds else { return defaults::SEEDS.to_vec() };
         if seeds.is_empty() {
