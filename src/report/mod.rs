@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod export;
+pub mod figure;
 pub mod number;
 pub mod published;
 pub mod read;
@@ -72,6 +73,14 @@ pub fn report(options: &Options) -> Result<Report> {
             let path = folder.join(format!("{}.{}", results.name, exporter.extension()));
             write(&path, exporter.export(&table).as_bytes())?;
             files.push(path);
+        }
+        let plots = options.plots.join(&profile).join(&results.name);
+        let figures = figure::figures(&results, &published);
+        if !figures.is_empty() {
+            std::fs::create_dir_all(&plots).map_err(|source| ReportError::Write { path: plots.clone(), source })?;
+        }
+        for figure in &figures {
+            files.extend(figure::render::write(&figure.canvas, &plots, &figure.stem)?);
         }
         report.tables.push(Made { profile, table, files });
     }
