@@ -290,7 +290,9 @@ fn free_bytes(folder: &Path) -> Option<u64> {
 }
 
 fn tool(name: &'static str, arguments: &[&str]) -> Tool {
-    Tool { name, version: output_of("python3", arguments).map(|text| text.trim().to_string()) }
+    // `pip 23.2.1 from …`, `Python 3.11.7`
+    let said = output_of("python3", arguments);
+    Tool { name, version: said.and_then(|text| text.split_whitespace().nth(1).map(str::to_string)) }
 }
 
 fn gpus() -> Vec<Gpu> {
