@@ -34,6 +34,9 @@ pub struct Args {
     /// Only the runs whose name contains this, such as `R+V` or `-s1`
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Stop and save after so many steps of this call, as Ctrl-C does
+    #[arg(long, value_name = "STEPS")]
+    stop_after: Option<u64>,
     /// Print the plan and stop
     #[arg(long)]
     dry_run: bool,
@@ -69,7 +72,7 @@ pub fn run(args: Args) -> Result<()> {
         return Ok(());
     }
     eprintln!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads());
-    let interrupt = Interrupt::listen()?;
+    let interrupt = Interrupt::after(args.stop_after.unwrap_or(u64::MAX)).listen()?;
     for plan in &plans {
         for planned in &plan.runs {
             if matches!(standing(planned)?, Standing::Done) {

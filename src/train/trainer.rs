@@ -148,7 +148,7 @@ impl Trainer<'_> {
         let settings = &job.run.train;
         let mut log = Log::open(&job.folder.join("log.csv"), &alpha_columns(job.task), self.state.step)?;
         while self.state.step < settings.steps {
-            if job.interrupt.requested() {
+            if job.interrupt.before_step() {
                 self.save()?;
                 return Err(Outcome::Interrupted(format!(
                     "{} is saved after step {}; the same command goes on from there",

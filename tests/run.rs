@@ -1,0 +1,204 @@
+//! `synthesizer run` and `generate` as a user types them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+struct Workplace {
+    folder: tempfile::TempDir,
+}
+
+impl Workplace {
+    fn new(steps: u64, mixes: &str) -> Self {
+        let workplace = Self { folder: tempfile::tempdir().unwrap() };
+        workplace.write(&format!(
+            r#"title = "Toy"
+task = "translation"
+mix = {mixes}
+[data]
+corpus = "reverse"
+vocabulary = 270
+max_tokens = 24
+[model]
+d_model = 32
+heads = 4
+encoder_layers = 1
+decoder_layers = 1
+d_ff = 64
+max_length = 32
+[train]
+steps = {steps}
+batch_tokens = 256
+schedule = "linear"
+learning_rate = 3e-3
+warmup = 2
+log_every = 2
+evaluate_every = 4
+"#
+        ));
+        workplace
+    }
+
+    fn write(&self, text: &str) {
+        std::fs::write(self.path("toy.toml"), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_synthesizer"));
+        command.args(arguments).current_dir(self.folder.path()).env("SYNTHESIZER_CACHE", self.path("cache"));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[track_caller]
+fn ends_with_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(output));
+    assert!(!text(output).contains("panicked"), "{}", text(output));
+}
+
+fn rows(csv: &Path) -> Vec<csv::StringRecord> {
+    csv::Reader::from_path(csv).unwrap().records().map(Result::unwrap).collect()
+}
+
+#[test]
+fn plans_trains_skips_and_reruns() {
+    let place = Workplace::new(4, r#"["V", "R"]"#);
+    let first = place.run(&["run", "toy.toml"]);
+    ends_with_code(&first, 0);
+    let said = text(&first);
+    assert!(
+        said.contains("V-s1") && said.contains("R-s1") && said.contains("parameters") && said.contains("to do"),
+        "{said}"
+    );
+    let csv = place.path("results/custom/toy.csv");
+    let header = csv::Reader::from_path(&csv).unwrap().headers().unwrap().clone();
+    for column in
+        ["mix", "seed", "test.bleu", "test.bleu.signature", "config_hash", "data_hash", "command", "peak_memory_bytes"]
+    {
+        assert!(header.iter().any(|name| name == column), "{column} is not in {header:?}");
+    }
+    assert_eq!(rows(&csv).iter().map(|row| row[2].to_string()).collect::<Vec<_>>(), ["V", "R"]);
+    let metrics = std::fs::read(place.path("results/custom/toy/R-s1/metrics.json")).unwrap();
+
+    let second = place.run(&["run", "toy.toml"]);
+    ends_with_code(&second, 0);
+    assert!(text(&second).contains("0 to train"), "{}", text(&second));
+    assert_eq!(
+        std::fs::read(place.path("results/custom/toy/R-s1/metrics.json")).unwrap(),
+        metrics,
+        "nothing done twice"
+    );
+
+    // a row more is trained alone; the others stay
+    let more = std::fs::read_to_string(place.path("toy.toml")).unwrap().replace(r#""R"]"#, r#""R", "D"]"#);
+    place.write(&more);
+    let third = place.run(&["run", "toy.toml"]);
+    assert!(text(&third).contains("1 to train"), "{}", text(&third));
+    assert_eq!(rows(&csv).len(), 3);
+
+    // other settings do not overwrite; --fresh does
+    place.write(&more.replace("steps = 4", "steps = 6"));
+    let clash = place.run(&["run", "toy.toml"]);
+    ends_with_code(&clash, 2);
+    let said = text(&clash);
+    assert!(said.contains("steps = 4") && said.contains("steps = 6") && said.contains("--fresh"), "{said}");
+    assert_eq!(std::fs::read(place.path("results/custom/toy/R-s1/metrics.json")).unwrap(), metrics, "nothing lost");
+    let fresh = place.run(&["run", "toy.toml", "--fresh", "--only", "R-s1"]);
+    ends_with_code(&fresh, 0);
+    assert!(std::fs::read_to_string(place.path("results/custom/toy/R-s1/config.toml")).unwrap().contains("steps = 6"));
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let place = Workplace::new(4, r#"["V"]"#);
+    let output = place.run(&["run", "toy.toml", "--dry-run"]);
+    ends_with_code(&output, 0);
+    assert!(!place.path("results").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_saves_and_the_same_command_goes_on() {
+    let place = Workplace::new(100_000, r#"["D"]"#);
+    let child = place.command(&["run", "toy.toml"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let log = place.path("results/custom/toy/D-s1/log.csv");
+    let started = Instant::now();
+    // under way once the log has lines
+    while std::fs::read_to_string(&log).map_or(0, |text| text.lines().count()) < 3 {
+        assert!(started.elapsed() < Duration::from_secs(120), "no step was taken");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // SAFETY: a signal to a child of ours that has not been waited for
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    ends_with_code(&output, 130);
+    assert!(text(&output).contains("saved after step"), "{}", text(&output));
+    let plan = place.run(&["run", "toy.toml", "--dry-run"]);
+    assert!(text(&plan).contains("goes on after step"), "{}", text(&plan));
+    let again = place.run(&["run", "toy.toml", "--stop-after", "3"]);
+    ends_with_code(&again, 130);
+    assert!(text(&again).contains("goes on after step"), "{}", text(&again));
+}
+
+#[test]
+fn generate_translates_stdin() {
+    let place = Workplace::new(4, r#"["R+V"]"#);
+    ends_with_code(&place.run(&["run", "toy.toml"]), 0);
+    let folder = "results/custom/toy/R+V-s1";
+    let mut child =
+        place.command(&["generate", folder, "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all("1 2 3\n\n4 5\n".as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    ends_with_code(&output, 0);
+    let lines: Vec<serde_json::Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.iter().map(|line| line["input"].as_str().unwrap()).collect::<Vec<_>>(), ["1 2 3", "", "4 5"]);
+
+    std::fs::remove_dir_all(place.path(folder).join("checkpoint")).unwrap();
+    let without = place.run(&["generate", folder]);
+    ends_with_code(&without, 2);
+    assert!(text(&without).contains("final.safetensors"), "{}", text(&without));
+}
+
+#[test]
+fn faults_of_the_user_end_with_2_and_name_the_place() {
+    let place = Workplace::new(4, r#"["V"]"#);
+    let good = std::fs::read_to_string(place.path("toy.toml")).unwrap();
+    for (wrong, expected) in [
+        (good.replace("steps = 4", "stepz = 4"), vec!["toy.toml:16", "stepz", "steps"]),
+        (good.replace("steps = 4", "steps = \"four\""), vec!["toy.toml:16"]),
+        (good.replace(r#"["V"]"#, r#"["V+"]"#), vec!["toy.toml:3", "V+"]),
+        (good.replace("heads = 4", "heads = 5"), vec!["toy.toml", "heads", "32", "5"]),
+        (good.replace("corpus = \"reverse\"", "corpus = \"text\"\nsource = \"en\"\ntarget = \"de\"\ntrain = [\"no.en\", \"no.de\"]\ndev = [\"no.en\", \"no.de\"]\ntest = [\"no.en\", \"no.de\"]"), vec!["no.en"]),
+    ] {
+        place.write(&wrong);
+        let output = place.run(&["run", "toy.toml"]);
+        ends_with_code(&output, 2);
+        for part in expected {
+            assert!(text(&output).contains(part), "{part:?} is not in:\n{}", text(&output));
+        }
+    }
+    ends_with_code(&place.run(&["run", "nowhere.toml"]), 2);
+    ends_with_code(&place.run(&["generate", "nowhere"]), 2);
+    ends_with_code(&place.run(&["run"]), 2);
+    if tch::Cuda::device_count() == 0 {
+        place.write(&good);
+        let output = place.run(&["run", "toy.toml", "--device", "cuda"]);
+        ends_with_code(&output, 2);
+        assert!(text(&output).contains("cuda"), "{}", text(&output));
+    }
+}
