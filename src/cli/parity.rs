@@ -51,6 +51,8 @@ impl Comparison {
 
 /// Runs the subcommand. Errors: a file that can't be compared (exit code 2), one that differs (1).
 pub fn run(args: Args) -> anyhow::Result<()> {
+    // Golden layers are far too small to share out between threads.
+    tch::set_num_threads(1);
     let comparisons = args.files.iter().map(|file| compare(file)).collect::<anyhow::Result<Vec<_>>>()?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&comparisons.iter().map(json).collect::<Vec<_>>())?);

@@ -60,6 +60,8 @@ fn layer(config: &AttentionConfig) -> (VarStore, SelfAttention) {
 }
 
 fn shake(store: &VarStore) {
+    // Each test's thread would start threads of its own for tensors far too small to share out: many times slower.
+    tch::set_num_threads(1);
     no_grad(|| {
         for mut variable in store.variables().into_values() {
             let _ = variable.normal_(0.0, 0.5);
