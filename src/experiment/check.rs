@@ -108,7 +108,10 @@ fn check_data(run: &Run, found: &mut Findings) {
             found.need(!entries.is_empty(), &[key, "data.corpus"], format!("`{name}` names no file"), help);
             for entry in entries.iter().filter(|entry| entry.len() != sides) {
                 let what = if pairs { "a source and a target file" } else { "one file" };
-                let text = format!("an entry of `{name}` has {} files, but task `{task}` needs {what}", entry.len());
+                let text = match entry.len() {
+                    1 => format!("an entry of `{name}` is one file, but task `{task}` needs {what}"),
+                    count => format!("an entry of `{name}` is {count} files, but task `{task}` needs {what}"),
+                };
                 let help = if pairs { "many pairs: [[\"a.en\", \"a.de\"], [\"b.en\", \"b.de\"]]" } else { "" };
                 found.need(false, &[key], text, help);
             }
@@ -155,8 +158,9 @@ fn check_lengths(run: &Run, found: &mut Findings) {
     let text = format!("`max_length = {longest}` has no room for `max_tokens = {tokens}` and a begin or end mark");
     let help = format!("raise max_length to {} or lower max_tokens to {}", tokens + 1, longest - 1);
     found.need(longest > tokens, &["model.max_length", "data.max_tokens"], text, help);
-    let text = format!("`batch_tokens = {batch}` is below `max_tokens = {tokens}`: a long example would fit no batch");
-    found.need(batch >= tokens, &["train.batch_tokens", "data.max_tokens"], text, format!("give {tokens} or more"));
+    let text = format!("`batch_tokens = {batch}` has no room for `max_tokens = {tokens}` and a begin or end mark");
+    let help = format!("give {} or more", tokens + 1);
+    found.need(batch > tokens, &["train.batch_tokens", "data.max_tokens"], text, help);
 }
 
 fn check_train(run: &Run, found: &mut Findings) {

@@ -50,6 +50,38 @@ pub fn load(path: &Path) -> Result<Experiment, Problems> {
     Experiment::parse(path, &text)
 }
 
+/// Loads and plans every experiment file that `paths` name; `results` is the root of the results folders.
+/// Errors: all problems of all files, and two files with one results folder.
+pub fn plan_all(paths: &[PathBuf], results: &Path) -> Result<Vec<(Experiment, Plan)>, Problems> {
+    let (plans, problems) = examine(&files(paths)?, results);
+    if problems.is_empty() {
+        Ok(plans)
+    } else {
+        Err(Problems(problems))
+    }
+}
+
+/// As [`plan_all`], but good files come back beside the problems of the others.
+pub fn examine(files: &[PathBuf], results: &Path) -> (Vec<(Experiment, Plan)>, Vec<Problem>) {
+    let mut plans: Vec<(Experiment, Plan)> = Vec::new();
+    let mut problems = Vec::new();
+    for file in files {
+        let planned = load(file).and_then(|experiment| experiment.plan(results).map(|plan| (experiment, plan)));
+        match planned {
+            Err(found) => problems.extend(found.0),
+            Ok((experiment, plan)) => {
+                if let Some((other, _)) = plans.iter().find(|(_, other)| other.results_csv == plan.results_csv) {
+                    let text = format!("its results would go where those of {} go", other.source.path.display());
+                    let help = format!("both write {}: rename one", plan.results_csv.display());
+                    problems.extend(Problems::of_file(file, text, help).0);
+                }
+                plans.push((experiment, plan));
+            }
+        }
+    }
+    (plans, problems)
+}
+
 /// The experiment files that paths name: a file is itself, a folder all `*.toml` beneath it, sorted.
 pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
     let mut found = Vec::new();

@@ -103,6 +103,37 @@ impl Experiment {
         Ok(Plan { title, runs, results_csv, profile, table, column })
     }
 
+    /// Text files that are named but can't be opened.
+    pub fn missing_files(&self) -> Vec<Problem> {
+        let variants = self.typed.variant.iter().flatten().enumerate();
+        let sections = std::iter::once((String::new(), self.typed.data.as_ref()))
+            .chain(variants.map(|(i, variant)| (format!("variant.{i}."), variant.data.as_ref())));
+        let mut problems = Vec::new();
+        for (prefix, section) in sections.filter_map(|(prefix, data)| Some((prefix, data?))) {
+            for (key, files) in [("train", &section.train), ("dev", &section.dev), ("test", &section.test)] {
+                let entries = files.iter().flat_map(|files| files.0.iter().enumerate());
+                for (i, entry) in entries {
+                    for (j, typed) in entry.texts.iter().enumerate() {
+                        let path = expand(typed);
+                        let Err(error) = std::fs::File::open(&path).and_then(|file| match file.metadata()?.is_dir() {
+                            true => Err(std::io::Error::other("it is a folder")),
+                            false => Ok(()),
+                        }) else {
+                            continue;
+                        };
+                        let names = [format!("{prefix}data.{key}.{i}.{j}"), format!("{prefix}data.{key}.{i}")];
+                        let at = names.into_iter().find(|name| self.source.has(name));
+                        let at = at.unwrap_or_else(|| format!("{prefix}data.{key}"));
+                        let text = format!("{} can't be read: {error}", path.display());
+                        let help = "relative paths are from the current folder, `~/` is the home folder";
+                        problems.push(self.source.of_value(&at, text, help));
+                    }
+                }
+            }
+        }
+        problems
+    }
+
     fn seeds(&self, problems: &mut Vec<Problem>) -> Vec<u64> {
         let Some(seeds) = &self.typed.seeds else { return defaults::SEEDS.to_vec() };
         if seeds.is_empty() {
@@ -256,7 +287,7 @@ impl Experiment {
                     "only corpus `text` reads files that you name"
                 }
                 "train.average" if all(&|scope| scope.train.select != Select::Average) => {
-                    "it takes effect with `select = \"average\"` only"
+                    "it counts with `select = \"average\"` only"
                 }
                 "model.mixing" if !touched.iter().any(many_terms) => "no mix has two terms",
                 _ => continue,
@@ -284,14 +315,16 @@ impl Experiment {
     }
 }
 
-/// "did you mean" for a function's name that is nearly right.
+/// "did you mean" for a function's name that is nearly right, or two names without a `+`.
 fn near_mix(mix: &str, error: &MixError) -> String {
     let MixProblem::UnknownName(name) = &error.problem else { return String::new() };
     if error.problem.to_string().contains("did you mean") {
         return String::new(); // only the case was wrong
     }
     let known: Vec<&str> = FUNCTIONS.iter().map(|entry| entry.name).collect();
-    let Some(near) = nearest(name, &known) else { return String::new() };
+    let joined = (1..name.len()).filter(|at| name.is_char_boundary(*at)).map(|at| name.split_at(at));
+    let joined = joined.filter(|(a, b)| known.contains(a) && known.contains(b)).map(|(a, b)| format!("{a}+{b}")).next();
+    let Some(near) = joined.or_else(|| nearest(name, &known).map(str::to_owned)) else { return String::new() };
     let (head, tail): (String, String) =
         (mix.chars().take(error.column).collect(), mix.chars().skip(error.column).collect());
     format!("did you mean `{head}{near}{}`?", tail.strip_prefix(name.as_str()).unwrap_or_default())
@@ -301,7 +334,7 @@ fn near_mix(mix: &str, error: &MixError) -> String {
 fn lay_data(section: &DataToml, task: TaskKind, data: &mut DataConfig) {
     section.lay_over(data);
     let entries = |files: &Files| -> Vec<Vec<PathBuf>> {
-        let flat = files.0.iter().all(|entry| !entry.is_list);
+        let flat = !files.0.is_empty() && files.0.iter().all(|entry| !entry.is_list);
         if flat && task == TaskKind::Translation {
             return vec![files.0.iter().flat_map(|entry| entry.texts.iter().map(|path| expand(path))).collect()];
         }

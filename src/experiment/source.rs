@@ -174,11 +174,13 @@ fn reword(message: &str, name: &str) -> (String, String) {
             "i64" => "a whole number",
             "f64" => "a number",
             "a sequence" => "a list",
-            "wanted string or table" | "string only" => "a string",
             other if other.starts_with("struct ") => "a section",
             other => other,
         };
         return (format!("{key} is the {found}, but must be {expected}"), String::new());
+    }
+    if message == "wanted string or table" {
+        return (format!("{key} must be a string"), String::new()); // toml's words for an enum
     }
     (lines_joined(message), String::new())
 }
