@@ -34,14 +34,14 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// A shape that no layer can have.
-    #[error("{mix} at length {length}: {source}")]
+    #[error("cannot measure {mix} at length {length}")]
     Shape {
         /// The mix.
         mix: String,
         /// The length.
         length: i64,
         /// What is wrong.
-        source: CostError,
+        source: Box<CostError>,
     },
     /// An option that makes no sense.
     #[error("{0}")]
@@ -130,7 +130,7 @@ impl Options {
                 Layer::new(&mix.terms, shape, Mixing::Softmax).map_err(|source| BenchError::Shape {
                     mix: mix.to_string(),
                     length,
-                    source,
+                    source: Box::new(source),
                 })?;
             }
         }
