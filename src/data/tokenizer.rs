@@ -35,6 +35,9 @@ pub const SMALLEST: usize = SPECIAL.len() + 256;
 /// Rows that merges are learned from; of longer corpora evenly spread ones are taken.
 const MOST_ROWS: usize = 1 << 22;
 
+/// Under this many rows one thread learns the merges.
+const FEW_ROWS: usize = 1 << 18;
+
 /// A trained vocabulary with its merges.
 #[derive(Clone)]
 pub struct Tokenizer {
@@ -84,7 +87,14 @@ impl Tokenizer {
                     None
                 }
             });
-        inner.train(&mut trainer, texts).map_err(|error| anyhow!("can't train the tokenizer: {error}"))?;
+        // Merging meets after every merge: with little text and busy cores, threads wait for each other more than they work.
+        let threads = if examples.len() < FEW_ROWS { 1 } else { rayon::current_num_threads() };
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .context("can't start threads")?
+            .install(|| inner.train(&mut trainer, texts).map(|_| ()))
+            .map_err(|error| anyhow!("can't train the tokenizer: {error}"))?;
         if let Ok(Some(error)) = broken.into_inner() {
             return Err(error);
         }
