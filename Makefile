@@ -74,7 +74,7 @@ bench: build ## Measure time and memory of every attention function
 
 .PHONY: data
 data: build ## Fetch the small corpora of PROFILE=mini
-	$(SYNTHESIZER) data fetch news-articles home-assistant
+	$(SYNTHESIZER) data fetch all
 
 .PHONY: reproduce-table1
 reproduce-table1: build ## Table 1: cost, time, memory and perplexity of every function

@@ -1,7 +1,11 @@
 //! What a layer costs, held against the paper, against a public README, and by hand.
 
-use synthesizer::attention::cost::{CostError, Input, Layer, Readme, Shape, Thousands};
-use synthesizer::attention::{Mixing, Term};
+use std::process::{Command, Output};
+use synthesizer::attention::cost::{count_logit_weights, CostError, Input, Layer, Readme, Thousands};
+use synthesizer::attention::registry::{Shape, FUNCTIONS};
+use synthesizer::attention::{AttentionConfig, AttentionError, Mixing, SelfAttention, Term};
+use synthesizer::experiment::Mix;
+use tch::{nn, Device};
 
 fn term(name: &str, parameters: &[(&str, i64)]) -> Term {
     Term { name: name.into(), parameters: parameters.iter().map(|(key, value)| (key.to_string(), *value)).collect() }
@@ -91,18 +95,84 @@ fn flops_by_hand() {
     assert_eq!(parts + mixed.value + mixed.weighted_values + mixed.output, mixed.total);
 }
 
+fn build(terms: &[Term], shape: Shape, mixing: Mixing) -> nn::VarStore {
+    let Shape { d_model, heads, max_length } = shape;
+    let store = nn::VarStore::new(Device::Cpu);
+    let config =
+        AttentionConfig { d_model, heads, max_length, terms: terms.to_vec(), mixing, dropout: 0.0, causal: true };
+    SelfAttention::new(&store.root(), &config).unwrap();
+    store
+}
+
+/// Every function of the registry alone, and mixes of two, three and four.
+fn mixes() -> Vec<Vec<Term>> {
+    let typed = [
+        "V(rank=3)",
+        "D(hidden=5)",
+        "FR(k=3)",
+        "FD(hidden=5)",
+        "FD(hidden=0, a=6, b=2)",
+        "FD(a=4)",
+        "R+V",
+        "Rfix+V",
+        "R+D+V",
+        "FR+FD+V(rank=2)+D",
+    ];
+    let typed = typed.iter().map(|mix| mix.parse::<Mix>().unwrap().terms);
+    FUNCTIONS.iter().map(|entry| vec![Term::new(entry.name)]).chain(typed).collect()
+}
+
+/// Fails if a function's file gives a cost that is not its weights'.
+#[test]
+fn parameters_are_those_of_a_real_layer() {
+    for terms in mixes() {
+        for (d_model, heads, mixing) in [(8, 1, Mixing::Softmax), (12, 3, Mixing::Sigmoid), (8, 4, Mixing::Sum)] {
+            let shape = Shape { d_model, heads, max_length: 12 };
+            let store = build(&terms, shape, mixing);
+            let trainable: usize = store.trainable_variables().iter().map(|weight| weight.numel()).sum();
+            let total: usize = store.variables().values().map(|weight| weight.numel()).sum();
+            let counted = Layer::new(&terms, shape, mixing).unwrap().parameters();
+            assert_eq!((counted.trainable, counted.total), (trainable as u64, total as u64), "{terms:?} {shape:?}");
+        }
+    }
+}
+
+/// The paper's formula against the weights of a real layer of one head, biases, value, output and α left out.
+#[test]
+fn formulas_are_the_count_of_one_head() {
+    for terms in mixes() {
+        let shape = Shape { d_model: 10, heads: 1, max_length: 12 };
+        let counted = count_logit_weights(&build(&terms, shape, Mixing::Softmax).variables());
+        let layer = Layer::new(&terms, shape, Mixing::Softmax).unwrap();
+        assert_eq!(counted, layer.formula_parameters(), "{terms:?}: {}", layer.formula());
+    }
+    // Dense, d 10, l 12: d² + dl; its biases would add 10 + 12.
+    let shape = Shape { d_model: 10, heads: 1, max_length: 12 };
+    assert_eq!(count_logit_weights(&build(&[Term::new("D")], shape, Mixing::Softmax).variables()), 100 + 120);
+}
+
 #[test]
 fn what_cannot_be_counted_says_so() {
     let shape = Shape { d_model: 8, heads: 2, max_length: 12 };
     let fails = |terms: &[Term], shape| Layer::new(terms, shape, Mixing::Softmax).unwrap_err();
     let v = [term("V", &[])];
-    assert_eq!(fails(&v, Shape { heads: 3, ..shape }), CostError::Heads { heads: 3, d_model: 8 });
-    assert!(matches!(fails(&v, Shape { max_length: 0, ..shape }), CostError::Size { value: 0, least: 1, .. }));
-    assert!(matches!(fails(&[term("V", &[("rank", 0)])], shape), CostError::Size { value: 0, .. }));
-    assert_eq!(fails(&[term("FD", &[("a", 5), ("b", 2)])], shape), CostError::Factors { a: 5, b: 2, max_length: 12 });
+    assert_eq!(fails(&v, Shape { heads: 3, ..shape }), AttentionError::Heads { heads: 3, d_model: 8 }.into());
+    let size = |name: &str, value| CostError::Size { name: name.into(), value };
+    assert_eq!(fails(&v, Shape { max_length: 0, ..shape }), size("max_length", 0));
+    assert_eq!(fails(&v, Shape { d_model: 1 << 40, ..shape }), size("d_model", 1 << 40));
+    assert_eq!(fails(&[term("V", &[("rank", 1 << 40)])], shape), size("V(rank)", 1 << 40));
+    assert!(matches!(
+        fails(&[term("V", &[("rank", 0)])], shape),
+        CostError::Attention(AttentionError::TooSmall { .. })
+    ));
+    let factors = fails(&[term("FD", &[("a", 5), ("b", 2)])], shape);
+    assert!(matches!(factors, CostError::Attention(AttentionError::Factors { a: 5, b: 2, max_length: 12, .. })));
     let layer = Layer::new(&v, shape, Mixing::Softmax).unwrap();
     let error = layer.flops(Input { batch: 1, length: 13 }).unwrap_err();
-    assert_eq!(error, CostError::Length { length: 13, max_length: 12 });
+    assert_eq!(error, AttentionError::TooLong { length: 13, max_length: 12 }.into());
+    let largest = Shape { d_model: 1 << 20, heads: 1, max_length: 1 << 20 };
+    let layer = Layer::new(&v, largest, Mixing::Softmax).unwrap();
+    assert_eq!(layer.flops(Input { batch: 1 << 20, length: 1 << 20 }), Err(CostError::TooMany));
 }
 
 #[test]
@@ -110,4 +180,65 @@ fn thousands() {
     let written: Vec<String> = [0, 999, 1000, 3_148_800].iter().map(|n| Thousands(*n).to_string()).collect();
     assert_eq!(written, ["0", "999", "1,000", "3,148,800"]);
     assert_eq!(format!("{:>7}", Thousands(1000)), "  1,000");
+}
+
+fn synthesizer(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_synthesizer")).arg("cost").args(arguments).output().unwrap()
+}
+
+#[test]
+fn the_command_writes_its_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/cost.csv");
+    let shape = ["--d-model", "16", "--heads", "2", "--max-length", "8"];
+    let arguments = [&["--mix", "D", "--mix", "Rfix + V", "--csv", path.to_str().unwrap()][..], &shape].concat();
+    let output = synthesizer(&arguments);
+    assert!(output.status.success(), "{output:?}");
+    // D: value and output 2(256+16), w1 256+16, w2 2·8·8, b2 2·8. FLOPs: 4·(2·8·256)... written out below.
+    let around = 2 * (256 + 16);
+    let dense = around + (256 + 16) + 2 * 8 * 8 + 2 * 8;
+    let dense_flops = 3 * (2 * 8 * 256) + 2 * (2 * 2 * 64 * 8) + 5 * 2 * 64;
+    let mixed = around + 2 * (256 + 16) + 4;
+    let mixed_flops = 4 * (2 * 8 * 256) + 2 * (2 * 2 * 64 * 8) + (5 + 3) * 2 * 64;
+    let expected = format!(
+        "mix,d_model,heads,max_length,trainable_parameters,total_parameters,formula,formula_parameters,\
+         counted_one_head_no_bias,forward_flops\n\
+         D,16,2,8,{dense},{dense},d² + dl,384,384,{dense_flops}\n\
+         Rfix+V,16,2,8,{mixed},{},l² + 2d²,576,576,{mixed_flops}\n",
+        mixed + 2 * 64
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+}
+
+#[test]
+fn the_command_shows_the_readme_and_json() {
+    let output = synthesizer(&["--rules", "readme"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row =
+        |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap().split_whitespace().collect::<Vec<_>>();
+    assert_eq!(row("V ")[1..3], ["3,148,800", "3,145,729"]);
+    assert_eq!(row("FD(")[1..3], ["1,061,900", "1,060,865"]);
+    assert_eq!(row("R+V")[1..3], ["3,149,824", "3,145,729"]);
+    let output = synthesizer(&["--mix", "R", "--json", "--batch", "3"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json[0]["logit_parameters"], 8 * 256 * 256);
+    assert_eq!(json[0]["flops"]["softmax"], 5 * 8 * 256 * 256);
+    assert_eq!(json[0]["batch"], 3);
+}
+
+#[test]
+fn the_users_faults_end_in_one_message_and_code_2() {
+    let faults: [(&[&str], &str); 5] = [
+        (&["--mix", "R+Q"], "`Q`"),
+        (&["--heads", "7"], "heads = 7 does not divide d_model = 512"),
+        (&["--length", "300"], "300"),
+        (&["--d-model", "0"], "d_model = 0"),
+        (&["--csv", "/proc/nothing/cost.csv"], "cannot write /proc/nothing/cost.csv"),
+    ];
+    for (arguments, message) in faults {
+        let output = synthesizer(arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(message) && !text.contains("panicked"), "{text}");
+    }
 }

@@ -175,13 +175,13 @@ impl Subject {
     fn run(&self, pass: Pass) -> Result<(), BenchError> {
         match pass {
             Pass::Forward => {
-                tch::no_grad(|| self.layer.forward(&self.x, None, false))?;
+                drop(tch::no_grad(|| self.layer.forward(&self.x, None, false))?);
             }
             Pass::Backward => {
                 let output = self.layer.forward(&self.x, None, true)?;
                 let sum = output.f_mul(&self.output_gradient)?.f_sum(Kind::Float)?;
                 // Gradients are returned, not added up: each run does the same work.
-                Tensor::f_run_backward(&[sum], &self.leaves, false, false)?;
+                drop(Tensor::f_run_backward(&[sum], &self.leaves, false, false)?);
             }
         }
         self.wait();

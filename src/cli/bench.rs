@@ -42,7 +42,7 @@ struct AttentionArgs {
     #[arg(long, value_name = "L,…", value_delimiter = ',', default_value = "64,128,256,512,1024")]
     lengths: Vec<i64>,
     /// Sequences in a batch
-    #[arg(long, value_name = "B", default_value_t = 4)]
+    #[arg(long, value_name = "B", default_value_t = 2)]
     batch: i64,
     /// Width d of the layer
     #[arg(long, value_name = "D", default_value_t = 512)]
@@ -54,7 +54,7 @@ struct AttentionArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     repeats: usize,
     /// Seconds of measured runs of each, after which no further one starts
-    #[arg(long, value_name = "S", default_value_t = 0.4)]
+    #[arg(long, value_name = "S", default_value_t = 0.3)]
     seconds: f64,
     /// Where to run; auto takes CUDA if there is a device
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
@@ -79,7 +79,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     let mixes = if args.mixes.is_empty() { super::cost::parse(&MIXES)? } else { args.mixes };
-    let limits = Limits { warm_up: 1, least: args.repeats.min(3), most: args.repeats, seconds: args.seconds };
+    // The runs that measure memory come first, and warm up.
+    let limits = Limits { warm_up: 0, least: args.repeats.min(3), most: args.repeats, seconds: args.seconds };
     let device = resolve(args.device)?;
     if let Some(threads) = args.threads {
         tch::set_num_threads(threads);

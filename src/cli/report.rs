@@ -1,10 +1,133 @@
 //! `synthesizer report`.
 
+use crate::report::export::{terminal::Terminal, Exporter};
+use crate::report::table::{Cell, Table};
+use crate::report::{report, Options, Report, Selection};
+use anyhow::{bail, Result};
+use serde_json::{json, Value};
+use std::path::{Component, Path, PathBuf};
+
 /// Options of `report`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Results or experiments to report, such as results/mini/table1 or experiments/mini; everything under the results when none is given
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Folder of results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Folder that figures and the page are written to
+    #[arg(long, value_name = "DIR", default_value = "plots")]
+    plots: PathBuf,
+    /// Folder of the paper's figures
+    #[arg(long, value_name = "DIR", default_value = "experiments/published")]
+    published: PathBuf,
+    /// Print tables and paths as JSON
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the subcommand.
-pub fn run(_args: Args) -> anyhow::Result<()> {
-    anyhow::bail!("not there yet")
+pub fn run(args: Args) -> Result<()> {
+    let selection = args.paths.iter().map(|path| select(path, &args.results)).collect::<Result<Vec<_>>>()?;
+    let options = Options { results: args.results, plots: args.plots, published: args.published, selection };
+    let report = report(&options)?;
+    if args.json {
+        println!("{:#}", as_json(&report));
+        return Ok(());
+    }
+    for made in &report.tables {
+        println!("{}", Terminal.export(&made.table));
+    }
+    println!("Written:");
+    for path in report.tables.iter().flat_map(|made| &made.files).chain(&report.pages) {
+        println!("  {}", path.display());
+    }
+    Ok(())
+}
+
+/// The profile and table that a path under the results, or under a folder of experiments, belongs to.
+fn select(path: &Path, results: &Path) -> Result<Selection> {
+    let parts: Vec<String> = match path.strip_prefix(results) {
+        Ok(rest) => names(rest),
+        Err(_) => {
+            let all = names(path);
+            match all.iter().rposition(|name| name == "experiments" || name == "results") {
+                Some(at) => all[at + 1..].to_vec(),
+                None => all,
+            }
+        }
+    };
+    let Some(profile) = parts.first() else {
+        bail!("{} names no profile: give a path such as {}/mini/table1", path.display(), results.display());
+    };
+    let exists = path.exists() || results.join(parts.join("/")).exists();
+    if !exists {
+        bail!(
+            "{}: no such file or folder; `synthesizer report` takes paths such as {}/mini/table1 or experiments/mini/table2",
+            path.display(),
+            results.display()
+        );
+    }
+    Ok(Selection { profile: profile.clone(), table: parts.get(1).cloned() })
+}
+
+fn names(path: &Path) -> Vec<String> {
+    path.components()
+        .filter_map(|c| match c {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn as_json(report: &Report) -> Value {
+    let tables: Vec<Value> = report
+        .tables
+        .iter()
+        .map(|made| {
+            json!({
+                "profile": made.profile,
+                "table": made.table.name,
+                "caption": made.table.caption,
+                "rows": rows(&made.table),
+                "notes": made.table.notes,
+                "files": made.files,
+            })
+        })
+        .collect();
+    json!({ "tables": tables, "pages": report.pages })
+}
+
+fn rows(table: &Table) -> Vec<Value> {
+    let value = |cell: &Cell| match cell {
+        Cell::Blank => Value::Null,
+        Cell::Measured(s, _) => json!({ "mean": s.mean, "std": s.std, "n": s.n }),
+        Cell::Text(text) => text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number)),
+        other => other.raw().parse::<f64>().map_or(Value::Null, |number| json!(number)),
+    };
+    table
+        .rows
+        .iter()
+        .map(|row| table.columns.iter().zip(row).map(|(column, cell)| (column.key.clone(), value(cell))).collect())
+        .map(Value::Object)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_profile_and_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("results");
+        std::fs::create_dir_all(results.join("mini/table2")).unwrap();
+        let selected = |path: &Path| select(path, &results).map(|s| (s.profile, s.table)).ok();
+        let table2 = Some(("mini".to_string(), Some("table2".to_string())));
+        assert_eq!(selected(&results.join("mini/table2")), table2);
+        assert_eq!(selected(&results.join("mini")), Some(("mini".into(), None)));
+        assert_eq!(selected(Path::new("experiments/mini/table2")), table2);
+        assert_eq!(selected(Path::new("experiments/mini/table9")), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! Small corpora in the cache, fetched by name with pip where they are missing.
 
 use super::catalog::Entry;
-use super::{cache_folder, rows::Hasher};
+use super::{cache_folder, rows::Hasher, temporary};
 use anyhow::{bail, Context};
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -65,9 +65,7 @@ fn check(place: &Path, entry: &Entry) -> anyhow::Result<State> {
 }
 
 fn download(entry: &Entry, place: &Path) -> anyhow::Result<()> {
-    // `path` always gives a file in a folder.
-    let corpora = place.parent().context("the cache has no folder")?;
-    let folder = corpora.join(format!(".fetch-{}-{}.tmp", entry.name, std::process::id()));
+    let folder = temporary(place);
     fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
     let result = download_into(entry, &folder, place);
     // What is left of a failed attempt is no use to anybody; a leftover harms nobody either.

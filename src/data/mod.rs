@@ -7,8 +7,13 @@ pub mod batching;
 pub mod catalog;
 pub mod fetch;
 pub mod home_assistant;
+pub mod lines;
+pub mod news_articles;
 pub mod reverse;
 pub mod rows;
+pub mod sentences;
+pub mod sgm;
+pub mod text;
 pub mod token_store;
 pub mod tokenizer;
 
@@ -17,6 +22,7 @@ use anyhow::{bail, Context};
 use rows::Hasher;
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use token_store::{Keep, StoreOptions, TokenStore};
 use tokenizer::Tokenizer;
 
@@ -115,7 +121,8 @@ pub fn load(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
             home_assistant::read(&archive, &config.source, &config.target)
         }
         CorpusKind::Reverse => reverse::corpus(),
-        CorpusKind::NewsArticles | CorpusKind::Text => bail!("not there yet"),
+        CorpusKind::NewsArticles => news_articles::read(&fetch::ensure(&catalog::NEWS_ARTICLES)?),
+        CorpusKind::Text => text::corpus(config, task),
     }
 }
 
@@ -166,4 +173,11 @@ pub fn cache_folder() -> anyhow::Result<PathBuf> {
         .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("synthesizer")))
         .or_else(|| variable("HOME").map(|folder| folder.join(".cache/synthesizer")))
         .context("no cache folder: set SYNTHESIZER_CACHE to a folder that may hold corpora")
+}
+
+/// A name beside `path` that no other thread or process uses, for a file that is renamed to `path` once it is whole.
+pub(crate) fn temporary(path: &std::path::Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    path.with_extension(format!("{}-{number}.tmp", std::process::id()))
 }

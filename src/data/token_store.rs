@@ -7,7 +7,7 @@
 
 use super::rows::sha256_hex;
 use super::tokenizer::Tokenizer;
-use super::Examples;
+use super::{temporary, Examples};
 use crate::experiment::config::TooLong;
 use anyhow::{bail, Context};
 use memmap2::Mmap;
@@ -130,8 +130,7 @@ impl TokenStore {
         if let Some(store) = TokenStore::open(file, &key)? {
             return Ok(store);
         }
-        let ids = file.with_extension(format!("ids-{}.tmp", std::process::id()));
-        let index = file.with_extension(format!("index-{}.tmp", std::process::id()));
+        let (ids, index) = (temporary(file), temporary(file));
         let result = Builder::new(examples, tokenizer, options, &ids, &index)
             .and_then(|builder| builder.run(&key))
             .and_then(|()| fs::rename(&ids, file).with_context(|| format!("can't write {}", file.display())));

@@ -5,7 +5,7 @@
 //! no tokens. Text that looks like a special token is text. Merges never cross from a word to the next.
 
 use super::rows::sha256_hex;
-use super::{Corpus, Examples};
+use super::{temporary, Corpus, Examples};
 use anyhow::{anyhow, bail, Context};
 use rayon::prelude::*;
 use std::fs;
@@ -113,7 +113,7 @@ impl Tokenizer {
     /// Writes JSON in the form of the `tokenizers` library, whole or not at all.
     pub fn save(&self, path: &Path) -> anyhow::Result<()> {
         let writing = || format!("can't write the tokenizer {}", path.display());
-        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+        let temporary = temporary(path);
         fs::write(&temporary, &self.json).with_context(writing)?;
         fs::File::open(&temporary).and_then(|file| file.sync_all()).with_context(writing)?;
         fs::rename(&temporary, path).with_context(writing)

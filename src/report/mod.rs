@@ -1,1 +1,148 @@
-//! report
+//! Tables, figures and a page from the files under `results/`. Nothing here trains, and the same input gives the same bytes.
+
+pub mod error;
+pub mod export;
+pub mod figure;
+pub mod number;
+pub mod published;
+pub mod read;
+pub mod results;
+pub mod statistics;
+pub mod table;
+
+use error::{ReportError, Result};
+use published::Published;
+use results::TableResults;
+use std::path::{Path, PathBuf};
+use table::{functions, quality, Table};
+
+/// What to report, and where.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Folder of results: `<results>/<profile>/<table>/…`.
+    pub results: PathBuf,
+    /// Folder of figures and pages: `<plots>/<profile>/…`.
+    pub plots: PathBuf,
+    /// Folder of the paper's figures: `<published>/table<N>.csv`.
+    pub published: PathBuf,
+    /// Profiles and tables wanted; all when empty.
+    pub selection: Vec<Selection>,
+}
+
+/// A profile, or one table of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// Such as `mini`.
+    pub profile: String,
+    /// Such as `table2`; all tables for none.
+    pub table: Option<String>,
+}
+
+/// What was made of one table.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// Its profile.
+    pub profile: String,
+    /// The table.
+    pub table: Table,
+    /// Files written for it: tables, then figures.
+    pub files: Vec<PathBuf>,
+}
+
+/// Everything that was made.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Tables, by profile and name.
+    pub tables: Vec<Made>,
+    /// The page of each profile.
+    pub pages: Vec<PathBuf>,
+}
+
+/// Reads the results and writes tables, figures and pages.
+pub fn report(options: &Options) -> Result<Report> {
+    let mut report = Report::default();
+    for (folder, profile) in table_folders(options)? {
+        let results = results::read(&folder, &profile)?;
+        if results.is_empty() {
+            continue;
+        }
+        let published = Published::read(&options.published, &results.name)?;
+        let table = make_table(&results, &published);
+        let mut files = Vec::new();
+        for exporter in export::all() {
+            let path = folder.join(format!("{}.{}", results.name, exporter.extension()));
+            write(&path, exporter.export(&table).as_bytes())?;
+            files.push(path);
+        }
+        let plots = options.plots.join(&profile).join(&results.name);
+        let figures = figure::figures(&results, &published);
+        if !figures.is_empty() {
+            std::fs::create_dir_all(&plots).map_err(|source| ReportError::Write { path: plots.clone(), source })?;
+        }
+        for figure in &figures {
+            files.extend(figure::render::write(&figure.canvas, &plots, &figure.stem)?);
+        }
+        report.tables.push(Made { profile, table, files });
+    }
+    if report.tables.is_empty() {
+        return Err(nothing(options));
+    }
+    Ok(report)
+}
+
+/// The table of some results.
+pub fn make_table(results: &TableResults, published: &Published) -> Table {
+    if results.name == "table1" {
+        functions::table(results)
+    } else {
+        quality::table(results, published)
+    }
+}
+
+/// Table folders that were asked for, with their profiles, by name.
+fn table_folders(options: &Options) -> Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for profile in results::folders(&options.results)? {
+        let name = results::name_of(&profile);
+        for table in results::folders(&profile)? {
+            let table_name = results::name_of(&table);
+            let wanted = |s: &Selection| s.profile == name && s.table.as_ref().is_none_or(|t| *t == table_name);
+            if options.selection.is_empty() || options.selection.iter().any(wanted) {
+                found.push((table, name.clone()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn nothing(options: &Options) -> ReportError {
+    let results = options.results.display();
+    let text = match options.selection.first() {
+        None => format!("no results under {results}: `synthesizer run experiments/mini/table2` makes some, and `make reproduce-table1` those of Table 1"),
+        Some(Selection { profile, table }) => {
+            let table = table.as_deref();
+            let path = table.map_or(profile.clone(), |t| format!("{profile}/{t}"));
+            let target = match table {
+                Some(t) if t.starts_with("table") => format!(", or `make reproduce-{t} PROFILE={profile}`"),
+                _ => String::new(),
+            };
+            format!("no results under {results}/{path}: `synthesizer run experiments/{path}` makes them{target}")
+        }
+    };
+    ReportError::Nothing(text)
+}
+
+/// Writes a file whole or not at all, with the folders above it.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let fault = |source| ReportError::Write { path: path.into(), source };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(fault)?;
+    }
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".part");
+    let temporary = PathBuf::from(temporary);
+    std::fs::write(&temporary, bytes).and_then(|_| std::fs::rename(&temporary, path)).map_err(|source| {
+        let _ = std::fs::remove_file(&temporary);
+        fault(source)
+    })
+}

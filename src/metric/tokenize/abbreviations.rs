@@ -12,7 +12,7 @@ pub(super) enum KeepsPeriod {
     No,
 }
 
-/// Titles and forms of address, the same in texts of all three languages.
+/// Titles and forms of address, in English and (foreign ones) in German texts. French ones but `MM.` have no period.
 const TITLES: &[&str] = &["Dr", "Mr", "Mrs", "Ms", "Prof", "St", "MM", "Mme", "Mlle"];
 const ENGLISH: &[&str] = &[
     "Adm", "Bros", "Capt", "Cmdr", "Co", "Col", "Corp", "Gen", "Gov", "Hon", "Inc", "Jr", "Lt", "Ltd", "Maj", "Messrs",
@@ -24,8 +24,8 @@ const GERMAN: &[&str] = &[
     "dgl", "etc", "evtl", "ff", "ggf", "jun", "pp", "sen", "sog", "usf", "usw", "vgl", "vs", "zzt",
 ];
 const FRENCH: &[&str] = &[
-    "al", "ann", "apr", "art", "av", "boul", "ca", "cf", "chap", "dir", "env", "etc", "ex", "fig", "hab", "ibid", "id",
-    "pl", "pp", "sect", "suiv", "tél", "vol", "vs", "éd",
+    "MM", "al", "ann", "apr", "art", "av", "boul", "ca", "cf", "chap", "dir", "env", "etc", "ex", "fig", "hab", "ibid",
+    "id", "pl", "pp", "sect", "suiv", "tél", "vol", "vs", "éd",
 ];
 
 /// What becomes of the period after `word`. German keeps it after ordinals, too: Roman up to XX, and numbers below 100.
@@ -43,7 +43,7 @@ pub(super) fn keeps_period(word: &str, language: Language) -> KeepsPeriod {
                 || is_small_number(word)
                 || is_small_roman(word)
         }
-        Language::French => one_letter(char::is_ascii_alphabetic) || TITLES.contains(&word) || FRENCH.contains(&word),
+        Language::French => one_letter(char::is_ascii_alphabetic) || FRENCH.contains(&word),
         Language::Other => false,
     };
     match (always, language) {

@@ -1,0 +1,148 @@
+//! Plain parallel or single files, one sentence a line, and `.sgm` files; either may be gzipped (`.gz`).
+//!
+//! Files are mapped ([`Lines`]), so tens of millions of pairs take no memory to speak of.
+
+use super::lines::Lines;
+use super::rows::Hasher;
+use super::{sgm, Corpus, Examples};
+use crate::experiment::config::{DataConfig, TaskKind};
+use anyhow::{bail, Context};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+enum Source {
+    Lines(Lines),
+    Segments(Vec<String>),
+}
+
+impl Source {
+    fn open(path: &Path) -> anyhow::Result<Source> {
+        let lines = Lines::open(path)?;
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        Ok(if name.trim_end_matches(".gz").ends_with(".sgm") {
+            Source::Segments(sgm::segments(lines.bytes(), path)?)
+        } else {
+            Source::Lines(lines)
+        })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Source::Lines(lines) => lines.len(),
+            Source::Segments(segments) => segments.len(),
+        }
+    }
+}
+
+/// Files that are parallel, line by line.
+struct Part {
+    sources: Vec<Source>,
+    /// Rows in the parts before.
+    start: usize,
+}
+
+/// The rows of all files of a split, one file after the other.
+struct TextRows {
+    parts: Vec<Part>,
+    columns: usize,
+    rows: usize,
+}
+
+impl TextRows {
+    fn open(key: &str, files: &[Vec<PathBuf>], columns: usize) -> anyhow::Result<TextRows> {
+        let mut split = TextRows { parts: Vec::new(), columns, rows: 0 };
+        if files.is_empty() {
+            bail!("data.{key} names no file");
+        }
+        for paths in files {
+            if paths.len() != columns {
+                let needed = if columns == 1 { "one text file" } else { "a source and a target file" };
+                let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                bail!("data.{key}: an entry has {} files ({}); the task needs {needed}", paths.len(), names.join(", "));
+            }
+            let sources: Vec<Source> = paths
+                .iter()
+                .map(|path| Source::open(path))
+                .collect::<anyhow::Result<_>>()
+                .with_context(|| format!("data.{key}"))?;
+            if let [source, target] = &sources[..] {
+                if source.len() != target.len() {
+                    bail!(
+                        "data.{key}: {} has {} lines, but {} has {}; line n of one must be the translation of line n of the other",
+                        paths[0].display(),
+                        source.len(),
+                        paths[1].display(),
+                        target.len()
+                    );
+                }
+            }
+            let rows = sources[0].len();
+            split.parts.push(Part { sources, start: split.rows });
+            split.rows += rows;
+        }
+        if split.rows == 0 {
+            let names: Vec<String> = files.iter().flatten().map(|path| path.display().to_string()).collect();
+            bail!("data.{key} is empty: there is no line in {}", names.join(", "));
+        }
+        Ok(split)
+    }
+}
+
+impl Examples for TextRows {
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    fn text(&self, row: usize, column: usize) -> anyhow::Result<Cow<'_, str>> {
+        // Parts without rows share their start with the next; the last part that starts here or before holds the row.
+        let part = &self.parts[self.parts.partition_point(|part| part.start <= row) - 1];
+        let row = row - part.start;
+        Ok(Cow::Borrowed(match &part.sources[column] {
+            Source::Lines(lines) => lines.line(row)?,
+            Source::Segments(segments) => &segments[row],
+        }))
+    }
+
+    fn hash_into(&self, hasher: &mut Hasher) -> anyhow::Result<()> {
+        // The bytes of each file rather than each line: as fast as the disk.
+        for source in self.parts.iter().flat_map(|part| &part.sources) {
+            match source {
+                Source::Lines(lines) => {
+                    hasher.number(lines.bytes().len() as u64);
+                    hasher.bytes(lines.bytes());
+                }
+                Source::Segments(segments) => {
+                    hasher.number(segments.len() as u64);
+                    segments.iter().for_each(|segment| hasher.text(segment));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Opens the files that `data.train`, `data.dev` and `data.test` name.
+///
+/// Errors name the key and the files: missing or unreadable files, unequal line counts, no line, a wrong number of files.
+/// Invalid UTF-8 shows when a line is read.
+pub fn corpus(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
+    let columns = match task {
+        TaskKind::Translation => 2,
+        TaskKind::LanguageModelling => 1,
+    };
+    let open = |key: &str, files: &[Vec<PathBuf>]| TextRows::open(key, files, columns).map(Box::new);
+    let train = open("train", &config.train)?;
+    let dev = open("dev", &config.dev)?;
+    let test = open("test", &config.test)?;
+    let first = config.train.first().and_then(|files| files.first());
+    let name = first.and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
+    let name = match task {
+        TaskKind::Translation => format!("text {}-{} ({} …)", config.source, config.target, name.unwrap_or_default()),
+        TaskKind::LanguageModelling => format!("text ({} …)", name.unwrap_or_default()),
+    };
+    Corpus::new(name, train, dev, test, Vec::new())
+}

@@ -1,0 +1,113 @@
+//! Training curves: loss and dev perplexity by step, a line a mix.
+
+use super::axis::{Panel, Scale};
+use super::canvas::{Anchor, Canvas, Point, BLACK};
+use super::label::{at_line_ends, line_end_width};
+use super::style::{styles, Style, LABEL, TITLE};
+use super::Figure;
+use crate::report::read::log::LogLine;
+use crate::report::results::{row_label, Column, RunFolder};
+use crate::report::statistics::Summary;
+use crate::report::table::quality::{heading, paper_order};
+
+const PANEL: f64 = 330.0;
+const TOP: f64 = 70.0;
+
+type Curve = (String, Style, Vec<(f64, f64)>);
+
+/// The training curves of a column; none without logs.
+pub fn figure(column: &Column) -> Option<Figure> {
+    let losses = curves(column, |l| l.loss);
+    let perplexities = curves(column, |l| l.dev_perplexity);
+    let panels: Vec<(&str, Vec<Curve>)> = [("training loss, nats per token", losses), ("dev perplexity", perplexities)]
+        .into_iter()
+        .filter(|p| !p.1.is_empty())
+        .collect();
+    if panels.is_empty() {
+        return None;
+    }
+    let labels: Vec<&str> = panels.iter().flat_map(|p| p.1.iter().map(|c| c.0.as_str())).collect();
+    let most = panels.iter().map(|p| p.1.len()).max().unwrap_or(0);
+    let height = (most as f64 * (LABEL + 5.0)).max(320.0);
+    let stride = 56.0 + PANEL + line_end_width(&labels);
+    let title = format!("{}: training", heading(column));
+    let mut canvas = Canvas::new(14.0 + stride * panels.len() as f64, TOP + height + 58.0, &title);
+    canvas.text((20.0, 28.0), &title, TITLE, Anchor::Start, BLACK);
+    for (at, (name, curves)) in panels.iter().enumerate() {
+        let values = || curves.iter().flat_map(|c| c.2.iter().copied());
+        let perplexity = at == 1 || *name == "dev perplexity";
+        let y = if perplexity {
+            Scale::log(values().map(|v| v.1), 0.04)
+        } else {
+            Scale::linear(values().map(|v| v.1), false, 0.04)
+        };
+        let panel = Panel {
+            left: 56.0 + stride * at as f64,
+            top: TOP,
+            width: PANEL,
+            height,
+            x: Scale { low: 0.0, high: values().map(|v| v.0).fold(1.0, f64::max), log: false },
+            y,
+        };
+        panel.draw(&mut canvas, "step", name, None);
+        let mut ends: Vec<(Point, String, Style)> = Vec::new();
+        for (label, style, values) in curves {
+            let points: Vec<Point> = values.iter().map(|v| panel.at(v.0, v.1)).collect();
+            canvas.line(&points, style.colour, 1.6, style.dash);
+            // A few markers tell lines apart where they run together.
+            let every = points.len().div_ceil(6).max(1);
+            for point in points.iter().rev().step_by(every) {
+                canvas.marker(*point, style.marker, 3.4, style.colour, style.hollow);
+            }
+            if let Some(end) = points.last() {
+                ends.push((*end, label.clone(), *style));
+            }
+        }
+        at_line_ends(&mut canvas, panel.right(), (panel.top, panel.bottom()), &ends);
+    }
+    let caption = format!(
+        "{title}. Mean over the finished seeds of each mix; where no seed has finished, over what was logged. \
+         The axis of perplexity is logarithmic."
+    );
+    Some(Figure { stem: format!("{}-training", column.stem), caption, canvas })
+}
+
+fn curves(column: &Column, value: impl Fn(&LogLine) -> Option<f64>) -> Vec<Curve> {
+    let mut keys = column.keys();
+    keys.sort_by_key(|(mix, variant)| (paper_order(mix), !variant.is_empty()));
+    let looks = styles(&keys);
+    keys.iter()
+        .zip(looks)
+        .filter_map(|((mix, variant), style)| {
+            let all: Vec<&RunFolder> = column.runs_of(mix, variant).filter(|r| !r.log.lines.is_empty()).collect();
+            let finished: Vec<&RunFolder> =
+                all.iter().copied().filter(|r| r.finished && r.log.diverged_at().is_none()).collect();
+            let diverged = finished.is_empty() && all.iter().any(|r| r.log.diverged_at().is_some());
+            let suffix = match (finished.is_empty(), diverged) {
+                (true, true) => ", diverged",
+                (true, false) => ", unfinished",
+                _ => "",
+            };
+            let points = mean(if finished.is_empty() { &all } else { &finished }, &value);
+            (!points.is_empty()).then(|| (format!("{}{suffix}", row_label(mix, variant)), style, points))
+        })
+        .collect()
+}
+
+/// Mean over runs at each step that all of them logged (or that any did, when none is shared).
+fn mean(runs: &[&RunFolder], value: impl Fn(&LogLine) -> Option<f64>) -> Vec<(f64, f64)> {
+    let mut by_step: std::collections::BTreeMap<u64, Vec<f64>> = std::collections::BTreeMap::new();
+    for run in runs {
+        for line in &run.log.lines {
+            if let Some(v) = value(line).filter(|v| v.is_finite()) {
+                by_step.entry(line.step).or_default().push(v);
+            }
+        }
+    }
+    let shared = by_step.values().any(|v| v.len() == runs.len());
+    by_step
+        .into_iter()
+        .filter(|(_, values)| !shared || values.len() == runs.len())
+        .filter_map(|(step, values)| Some((step as f64, Summary::of(values)?.mean)))
+        .collect()
+}

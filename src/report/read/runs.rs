@@ -1,0 +1,81 @@
+//! `results/<profile>/<table>/<column>.csv`: one row a finished run.
+
+use super::{Sheet, Tail};
+use crate::report::error::Result;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One finished run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    /// The column's heading.
+    pub title: String,
+    /// `translation`, `language-modelling`, …
+    pub task: String,
+    /// The mix, as in the grammar.
+    pub mix: String,
+    /// Variant of the settings; empty for none.
+    pub variant: String,
+    /// Seed.
+    pub seed: u64,
+    /// Parameters that are trained.
+    pub trainable_parameters: Option<u64>,
+    /// The same with fixed ones.
+    pub total_parameters: Option<u64>,
+    /// Metrics by column name, such as `test.bleu`; empty cells are left out, NaN is kept.
+    pub metrics: BTreeMap<String, f64>,
+    /// What metrics were computed by, by column name, such as `test.bleu.signature`.
+    pub signatures: BTreeMap<String, String>,
+    /// Hash of the data.
+    pub data_hash: String,
+    /// `cpu`, `cuda`, …
+    pub device: String,
+    /// Wall-clock seconds of training.
+    pub wall_seconds: Option<f64>,
+}
+
+impl RunRow {
+    /// A metric, if it was measured.
+    pub fn metric(&self, key: &str) -> Option<f64> {
+        self.metrics.get(key).copied()
+    }
+}
+
+/// Reads the rows of one column. A (mix, variant, seed) that comes twice counts once: the last.
+pub fn read(path: &Path) -> Result<Vec<RunRow>> {
+    let sheet = Sheet::read(path, &["title", "task", "mix", "variant", "seed"], Tail::Strict)?;
+    let mut rows: Vec<RunRow> = Vec::new();
+    for row in sheet.rows() {
+        let mut metrics = BTreeMap::new();
+        let mut signatures = BTreeMap::new();
+        for column in sheet.header().iter().filter(|c| c.starts_with("dev.") || c.starts_with("test.")) {
+            if column.ends_with(".signature") {
+                if !row.text(column).is_empty() {
+                    signatures.insert(column.clone(), row.text(column).to_string());
+                }
+            } else if let Some(value) = row.optional::<f64>(column)? {
+                metrics.insert(column.clone(), value);
+            }
+        }
+        let mix = row.value::<String>("mix")?;
+        let new = RunRow {
+            title: row.text("title").to_string(),
+            task: row.text("task").to_string(),
+            mix,
+            variant: row.text("variant").to_string(),
+            seed: row.value("seed")?,
+            trainable_parameters: row.optional("trainable_parameters")?,
+            total_parameters: row.optional("total_parameters")?,
+            metrics,
+            signatures,
+            data_hash: row.text("data_hash").to_string(),
+            device: row.text("device").to_string(),
+            wall_seconds: row.optional("wall_seconds")?,
+        };
+        match rows.iter_mut().find(|r| (&r.mix, &r.variant, r.seed) == (&new.mix, &new.variant, new.seed)) {
+            Some(old) => *old = new,
+            None => rows.push(new),
+        }
+    }
+    Ok(rows)
+}

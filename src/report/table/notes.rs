@@ -1,0 +1,90 @@
+//! Lines under a table: what is missing and why, and what the metrics were computed by.
+
+use crate::report::number::thousands;
+use crate::report::results::{row_label, Column};
+
+/// Why a cell has no figure, in a word; none where nothing was started.
+pub fn state(column: &Column, mix: &str, variant: &str) -> Option<&'static str> {
+    let mut state = None;
+    for run in column.runs_of(mix, variant) {
+        if run.log.diverged_at().is_some() {
+            return Some("diverged");
+        }
+        if !run.finished {
+            state = Some("unfinished");
+        }
+    }
+    if column.rows_of(mix, variant).next().is_some() {
+        state = state.or(Some("no figure"));
+    }
+    state
+}
+
+/// Notes on runs of a column: diverged, unfinished, of several data; then the signatures of its metrics.
+pub fn of(column: &Column, heading: &str, metric: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    for run in &column.runs {
+        let label = row_label(&run.mix, &run.variant);
+        if let Some(step) = run.log.diverged_at() {
+            notes.push(format!(
+                "{heading}, {label}, seed {}: diverged, the loss is not a number at step {}; not in the mean.",
+                run.seed,
+                thousands(step)
+            ));
+        } else if !run.finished {
+            let at = run.log.last_step().map_or("not yet logged".to_string(), |s| format!("at step {}", thousands(s)));
+            let of = run.steps.map_or(String::new(), |s| format!(" of {}", thousands(s)));
+            notes.push(format!("{heading}, {label}, seed {}: unfinished, {at}{of}.", run.seed));
+        }
+    }
+    for row in &column.rows {
+        let logged =
+            column.runs_of(&row.mix, &row.variant).any(|r| r.seed == row.seed && r.log.diverged_at().is_some());
+        if row.metric(metric).is_some_and(|v| !v.is_finite()) && !logged {
+            let label = row_label(&row.mix, &row.variant);
+            notes.push(format!("{heading}, {label}, seed {}: diverged; not in the mean.", row.seed));
+        }
+    }
+    let mut hashes: Vec<&str> = column.rows.iter().map(|r| r.data_hash.as_str()).filter(|h| !h.is_empty()).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    if hashes.len() > 1 {
+        notes.push(format!(
+            "{heading}: the rows come from {} versions of the data (see data_hash in {}.csv) and can't be compared; \
+             `synthesizer run --fresh` makes them anew.",
+            hashes.len(),
+            column.stem
+        ));
+    }
+    notes
+}
+
+/// One line a signature, naming the columns that share it.
+pub fn signatures(columns: &[(&Column, String)]) -> Vec<String> {
+    let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
+    for (column, heading) in columns {
+        for row in &column.rows {
+            for (key, signature) in &row.signatures {
+                let metric = metric_name(key.trim_end_matches(".signature"));
+                let at = found.iter().position(|f| f.0 == metric && f.1 == *signature).unwrap_or_else(|| {
+                    found.push((metric.clone(), signature.clone(), Vec::new()));
+                    found.len() - 1
+                });
+                if !found[at].2.contains(heading) {
+                    found[at].2.push(heading.clone());
+                }
+            }
+        }
+    }
+    found.into_iter().map(|(m, s, h)| format!("{m} signature ({}): {s}", h.join(", "))).collect()
+}
+
+/// `test.bleu` is BLEU.
+fn metric_name(key: &str) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    match name {
+        "bleu" => "BLEU".to_string(),
+        "bleu_tokenized" => "BLEU (tokenized)".to_string(),
+        other => other.replace('_', " "),
+    }
+}

@@ -1,0 +1,82 @@
+//! `bench attention` at sizes that take no time: what it writes, not how fast it is.
+
+use std::process::{Command, Output};
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_synthesizer")).args(["bench", "attention"]).args(arguments).output().unwrap()
+}
+
+const TINY: [&str; 12] =
+    ["--d-model", "16", "--heads", "2", "--batch", "2", "--repeats", "3", "--seconds", "0", "--device", "cpu"];
+
+#[test]
+fn the_csv_has_a_line_for_every_mix_length_and_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/time.csv");
+    let named = ["--mix", "R + V", "--mix", "FD(hidden=0)", "--mix", "V", "--lengths", "4,12", "--threads", "1"];
+    let output = bench(&[&TINY[..], &named, &["--csv", path.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let mut reader = csv::Reader::from_path(&path).unwrap();
+    let columns = "mix,length,batch,d_model,heads,causal,pass,median_seconds,low_seconds,high_seconds,repeats,\
+                   peak_memory_bytes,device,threads";
+    assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), columns);
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+    let found: Vec<[&str; 3]> = rows.iter().map(|row| [&row[0], &row[1], &row[6]]).collect();
+    let mut expected = Vec::new();
+    for length in ["4", "12"] {
+        for pass in ["forward", "forward+backward"] {
+            expected.extend(["R+V", "FD(hidden=0)", "V"].map(|mix| [mix, length, pass]));
+        }
+    }
+    assert_eq!(found, expected);
+    for row in &rows {
+        let seconds = [8, 7, 9].map(|column| row[column].parse::<f64>().unwrap());
+        assert!(0.0 < seconds[0] && seconds.is_sorted() && seconds[2] < 60.0, "{row:?}");
+        assert_eq!([&row[2], &row[3], &row[4], &row[5], &row[10]], ["2", "16", "2", "true", "3"]);
+        assert_eq!([&row[12], &row[13]], ["cpu", "1"]);
+        #[cfg(target_os = "linux")]
+        assert!(row[11].parse::<u64>().unwrap() < 64 << 20, "{row:?}");
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("length 12: batch 2, d_model 16, heads 2, causal, float32, cpu, 1 threads"), "{text}");
+    let v = text.lines().find(|line| line.starts_with("V ")).unwrap();
+    assert_eq!(v.split_whitespace().filter(|cell| *cell == "1.00").count(), 2, "V against itself: {v}");
+}
+
+#[test]
+fn memory_grows_with_what_is_kept_for_the_backward_pass() {
+    let arguments = ["--mix", "V", "--lengths", "512", "--repeats", "1", "--seconds", "0", "--device", "cpu", "--json"];
+    let output = bench(&[&arguments[..], &["--d-model", "64", "--heads", "4", "--batch", "4"]].concat());
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let peak = |row: usize| rows[row]["peak_memory_bytes"].as_u64();
+    if let (Some(forward), Some(backward)) = (peak(0), peak(1)) {
+        // Without gradients, at most all of Q, K, values and a few [B, h, L, L] = 16 MiB tensors; the backward pass needs more.
+        assert!(forward < 128 << 20 && forward < backward, "{forward} {backward}");
+        assert!((1 << 20) < forward, "{forward}");
+    }
+}
+
+#[test]
+fn the_users_faults_end_before_anything_runs() {
+    let faults: [(&[&str], &str); 8] = [
+        (&["--heads", "7"], "heads = 7 does not divide d_model = 512"),
+        (&["--lengths", "0"], "max_length = 0"),
+        (&["--lengths", "64,x"], "x"),
+        (&["--batch", "0"], "batch is 0"),
+        (&["--repeats", "0"], "repeats"),
+        (&["--device", "tpu"], "tpu"),
+        (&["--mix", "FD(a=5)", "--lengths", "64"], "FD(a=5) at length 64"),
+        (&["--csv", "/proc/nothing/time.csv"], "cannot write /proc/nothing/time.csv"),
+    ];
+    for (arguments, message) in faults {
+        let output = bench(arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(message) && !text.contains("panicked") && !text.contains(" ms"), "{text}");
+    }
+    if !tch::Cuda::is_available() {
+        let output = bench(&["--device", "cuda"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8(output.stderr).unwrap().contains("--device cuda"));
+    }
+}
