@@ -51,7 +51,8 @@ build: libtorch ## Build the program
 
 .PHONY: test
 test: libtorch ## Run all tests
-	$(CARGO) test --release
+	@# One thread an operation: the tests themselves run side by side.
+	OMP_NUM_THREADS=1 $(CARGO) test --release
 
 .PHONY: lint
 lint: libtorch ## Check the format, clippy's warnings and the documentation
