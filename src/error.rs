@@ -27,3 +27,18 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
     ExitCode::from(2)
 }
+
+/// Turns a panic, which is a fault of ours or LibTorch out of memory, into one line and exit code 1.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.payload();
+        let text = message.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| message.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default();
+        // LibTorch adds a C++ backtrace to its first line
+        let first = text.lines().next().unwrap_or_default();
+        let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
+        eprintln!("error: this should not happen: {first}{place}");
+        eprintln!("  results and checkpoints written so far are kept; out of memory? Then try a smaller batch");
+        std::process::exit(1);
+    }));
+}

@@ -22,6 +22,17 @@ pub fn peak_above<E>(work: impl FnOnce() -> Result<(), E>) -> Result<Option<u64>
     })
 }
 
+/// Lets the allocator keep large blocks that were freed: a training step takes the same ones again and again, and getting
+/// them from the system each time costs a page fault for every 4 KiB.
+pub fn keep_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: mallopt only sets thresholds of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 30);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
+    }
+}
+
 fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: malloc_trim only returns free pages to the system, and may be called at any time.

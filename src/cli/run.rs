@@ -13,6 +13,9 @@ use crate::train::trainer::{self, Job};
 use crate::train::{checkpoint, trainer::Trained};
 use anyhow::{bail, Context, Result};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::Duration;
 use tch::Device;
 
@@ -34,6 +37,12 @@ pub struct Args {
     /// Only the runs whose name contains this, such as `R+V` or `-s1`
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Only the run of exactly this name (what `--jobs` starts its processes with)
+    #[arg(long, value_name = "NAME", hide = true)]
+    name: Option<String>,
+    /// Runs at a time, each a process of its own with its share of the threads
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
     /// Stop and save after so many steps of this call, as Ctrl-C does
     #[arg(long, value_name = "STEPS")]
     stop_after: Option<u64>,
@@ -59,21 +68,25 @@ pub fn run(args: Args) -> Result<()> {
     if let Some(threads) = args.threads {
         tch::set_num_threads(threads);
     }
+    memory::keep_freed();
     if args.fresh && !args.dry_run {
-        for planned in plans.iter().flat_map(|plan| &plan.runs) {
+        for planned in plans.iter().flat_map(|(_, plan)| &plan.runs) {
             clear(&planned.folder)?;
         }
     }
     let mut waiting = 0;
-    for plan in &plans {
+    for (_, plan) in &plans {
         waiting += print_plan(plan)?;
     }
     if args.dry_run {
         return Ok(());
     }
     eprintln!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads());
+    if args.jobs > 1 && waiting > 1 {
+        return side_by_side(&args, &plans);
+    }
     let interrupt = Interrupt::after(args.stop_after.unwrap_or(u64::MAX)).listen()?;
-    for plan in &plans {
+    for (_, plan) in &plans {
         for planned in &plan.runs {
             if matches!(standing(planned)?, Standing::Done) {
                 continue;
@@ -88,19 +101,88 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-fn plans(args: &Args) -> Result<Vec<Plan>> {
+/// The plan of each experiment file.
+fn plans(args: &Args) -> Result<Vec<(PathBuf, Plan)>> {
     let mut plans = Vec::new();
     for file in experiment::files(&args.paths)? {
         let mut plan = experiment::load(&file)?.plan(&args.results)?;
         if let Some(only) = &args.only {
             plan.runs.retain(|planned| planned.name.contains(only.as_str()));
         }
-        plans.push(plan);
+        if let Some(name) = &args.name {
+            plan.runs.retain(|planned| planned.name == *name);
+        }
+        plans.push((file, plan));
     }
-    if plans.iter().all(|plan| plan.runs.is_empty()) {
-        bail!("no run's name contains {:?}", args.only.as_deref().unwrap_or_default());
+    if plans.iter().all(|(_, plan)| plan.runs.is_empty()) {
+        let wanted = args.only.as_deref().or(args.name.as_deref()).unwrap_or_default();
+        bail!("no run's name contains {wanted:?}");
     }
     Ok(plans)
+}
+
+/// Trains every waiting run in a process of its own, `jobs` at a time.
+fn side_by_side(args: &Args, plans: &[(PathBuf, Plan)]) -> Result<()> {
+    let mut queue = Vec::new();
+    for (file, plan) in plans {
+        for planned in &plan.runs {
+            if !matches!(standing(planned)?, Standing::Done) {
+                queue.push((file, planned));
+            }
+        }
+    }
+    let jobs = usize::from(args.jobs).min(queue.len());
+    let threads = (args.threads.unwrap_or_else(tch::get_num_threads) / jobs as i32).max(1);
+    eprintln!("{jobs} at a time, {threads} threads each");
+    let interrupt = Interrupt::default().listen()?;
+    let program = std::env::current_exe().context("cannot find this program to start it again")?;
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some((file, planned)) = queue.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    if interrupt.before_step() {
+                        return;
+                    }
+                    if let Err(error) = child(&program, args, threads, file, planned) {
+                        failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(error);
+                    }
+                }
+            });
+        }
+    });
+    for (_, plan) in plans {
+        outcome::write_column(&plan.results_csv, &plan.runs)?;
+        println!("{}", plan.results_csv.display());
+    }
+    let failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if interrupt.before_step() {
+        return Err(Outcome::Interrupted("what was running is saved; the same command goes on".into()).into());
+    }
+    match failures.into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// One run in a process of its own; its lines come out on our standard error.
+fn child(program: &Path, args: &Args, threads: i32, file: &Path, planned: &PlannedRun) -> Result<()> {
+    let mut command = Command::new(program);
+    command.arg("run").arg(file).args(["--name", &planned.name, "--threads", &threads.to_string()]);
+    command.args(["--device", &args.device.to_string()]).arg("--results").arg(&args.results);
+    if let Some(steps) = args.stop_after {
+        command.args(["--stop-after", &steps.to_string()]);
+    }
+    // LibTorch's pool is made by then with as many threads as OpenMP says
+    command.env("OMP_NUM_THREADS", threads.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command.status().with_context(|| format!("{}: cannot start", planned.name))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(130) => Err(Outcome::Interrupted(format!("{} is saved", planned.name)).into()),
+        Some(2) => bail!("{}: see its message above", planned.name),
+        _ => Err(Outcome::Failed(format!("{}: ended with {status}; see its message above", planned.name)).into()),
+    }
 }
 
 fn config_file(folder: &Path) -> PathBuf {
@@ -232,7 +314,7 @@ fn train(
         peak_memory_bytes: if device == Device::Cpu { peak } else { None },
         device: device::name(device),
         threads: tch::get_num_threads(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: ["synthesizer".to_string()].into_iter().chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" "),
     };
     let row = outcome::row(planned, &trained, &circumstances);
     let metrics: Vec<String> =
