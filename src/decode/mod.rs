@@ -6,9 +6,9 @@ use tch::Tensor;
 
 /// A model that extends R rows of output by one token at a time.
 pub trait Stepper {
-    /// Log-probabilities [R, vocabulary] of the next token after `tokens` [R] (int64, on the CPU) were appended to the
-    /// rows. A token that may not come next has -inf. An error here ends the search.
+    /// Log-probabilities of the next token, shape R by vocabulary, after `tokens` (R of them, int64, on the CPU) were
+    /// appended to the rows. A token that may not come next has -inf. An error here ends the search.
     fn step(&mut self, tokens: &Tensor) -> anyhow::Result<Tensor>;
-    /// Row i of the state becomes what row `rows[i]` was (int64 [R'], on the CPU); R' may differ from R.
+    /// Row i of the state becomes what row `rows[i]` was; `rows` is int64, on the CPU, and may be shorter or longer than R.
     fn reorder(&mut self, rows: &Tensor);
 }

@@ -15,8 +15,9 @@ pub(super) enum KeepsPeriod {
 /// Titles and forms of address, in English and (foreign ones) in German texts. French ones but `MM.` have no period.
 const TITLES: &[&str] = &["Dr", "Mr", "Mrs", "Ms", "Prof", "St", "MM", "Mme", "Mlle"];
 const ENGLISH: &[&str] = &[
-    "Adm", "Bros", "Capt", "Cmdr", "Co", "Col", "Corp", "Gen", "Gov", "Hon", "Inc", "Jr", "Lt", "Ltd", "Maj", "Messrs",
-    "Ph", "Rep", "Reps", "Rev", "Sen", "Sens", "Sgt", "Sr", "etc", "i.e", "e.g", "v", "vs",
+    "Adm", "Apr", "Aug", "Bros", "Capt", "Cmdr", "Col", "Corp", "Dec", "Feb", "Gen", "Gov", "Hon", "Jan", "Jr", "Lt",
+    "Ltd", "Maj", "Mar", "Messrs", "Nov", "Oct", "Ph", "Rep", "Reps", "Rev", "Sen", "Sens", "Sep", "Sept", "Sgt", "Sr",
+    "etc", "v", "vs",
 ];
 const ENGLISH_BEFORE_NUMBER: &[&str] = &["Art", "No", "Nos", "Nr", "pp"];
 const GERMAN: &[&str] = &[
@@ -25,7 +26,7 @@ const GERMAN: &[&str] = &[
 ];
 const FRENCH: &[&str] = &[
     "MM", "al", "ann", "apr", "art", "av", "boul", "ca", "cf", "chap", "dir", "env", "etc", "ex", "fig", "hab", "ibid",
-    "id", "pl", "pp", "sect", "suiv", "tél", "vol", "vs", "éd",
+    "id", "pl", "pp", "sec", "sect", "suiv", "tél", "vol", "vs", "éd",
 ];
 
 /// What becomes of the period after `word`. German keeps it after ordinals, too: Roman up to XX, and numbers below 100.

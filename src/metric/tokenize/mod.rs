@@ -46,7 +46,7 @@ impl Language {
 pub enum Tokenization {
     /// `13a`, that of WMT's mteval-v13a and sacreBLEU's default: see [`thirteen_a`].
     ThirteenA,
-    /// The customary one of WMT'14 papers, compounds split: see [`moses`].
+    /// The customary one of WMT'14 papers, compounds split: see [`moses`]. The language is the target's.
     WmtTokenized(Language),
 }
 
@@ -79,7 +79,7 @@ struct Rule {
 
 impl Rule {
     fn new(pattern: &str, replacement: &'static str) -> Rule {
-        // The patterns are constants of this module; the tests compile each one.
+        // Patterns are constants; the tests compile each one.
         Rule { pattern: Regex::new(pattern).expect("a constant pattern that compiles"), replacement }
     }
 
