@@ -71,7 +71,9 @@ pub enum BeamError {
         got: Vec<i64>,
     },
     /// The model gave a log-probability that is not a number.
-    #[error("the model's log-probabilities are not numbers (NaN) at output position {position}; are its weights finite?")]
+    #[error(
+        "the model's log-probabilities are not numbers (NaN) at output position {position}; are its weights finite?"
+    )]
     NotANumber {
         /// Counted from 1.
         position: usize,

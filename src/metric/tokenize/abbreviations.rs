@@ -35,9 +35,7 @@ pub(super) fn keeps_period(word: &str, language: Language) -> KeepsPeriod {
         matches!((letters.next(), letters.next()), (Some(c), None) if fits(&c))
     };
     let always = match language {
-        Language::English => {
-            one_letter(char::is_ascii_uppercase) || TITLES.contains(&word) || ENGLISH.contains(&word)
-        }
+        Language::English => one_letter(char::is_ascii_uppercase) || TITLES.contains(&word) || ENGLISH.contains(&word),
         Language::German => {
             one_letter(char::is_ascii_alphabetic)
                 || TITLES.contains(&word)

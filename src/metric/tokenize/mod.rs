@@ -55,7 +55,9 @@ impl Tokenization {
     pub fn words(&self, text: &str) -> Vec<String> {
         match self {
             Tokenization::ThirteenA => words_of(&thirteen_a::tokenize(text)),
-            Tokenization::WmtTokenized(language) => words_of(&moses::split_compounds(&moses::tokenize(text, *language))),
+            Tokenization::WmtTokenized(language) => {
+                words_of(&moses::split_compounds(&moses::tokenize(text, *language)))
+            }
         }
     }
 }

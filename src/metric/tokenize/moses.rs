@@ -29,13 +29,8 @@ static SPACES: LazyLock<Rule> = LazyLock::new(|| Rule::new(r"[\s\x1c-\x1f]+", " 
 static SYMBOLS: LazyLock<Rule> = LazyLock::new(|| Rule::new(r"[^\p{Alphabetic}\p{Nd}\s.'`,\-]", " $0 "));
 static PERIODS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\.{2,}").expect("a constant pattern that compiles"));
 /// A comma stands alone unless both its neighbours are numbers.
-static COMMAS: LazyLock<[Rule; 3]> = LazyLock::new(|| {
-    [
-        Rule::new(r"(\PN),", "$1 , "),
-        Rule::new(r",(\PN)", " , $1"),
-        Rule::new(r"(\pN),$", "$1 , "),
-    ]
-});
+static COMMAS: LazyLock<[Rule; 3]> =
+    LazyLock::new(|| [Rule::new(r"(\PN),", "$1 , "), Rule::new(r",(\PN)", " , $1"), Rule::new(r"(\pN),$", "$1 , ")]);
 /// `don't` -> `don 't`, `1990's` -> `1990 's`.
 static ENGLISH: LazyLock<[Rule; 5]> = LazyLock::new(|| {
     [
