@@ -48,6 +48,11 @@ pub fn run(args: Args) -> Result<()> {
 
 /// The profile and table that a path under the results, or under a folder of experiments, belongs to.
 fn select(path: &Path, results: &Path) -> Result<Selection> {
+    if path.is_file() && path.extension().is_some_and(|e| e == "toml") {
+        let plan = crate::experiment::load(path)?.plan(results)?;
+        let table = Some(plan.table).filter(|t| !t.is_empty());
+        return Ok(Selection { profile: plan.profile, table });
+    }
     let parts: Vec<String> = match path.strip_prefix(results) {
         Ok(rest) => names(rest),
         Err(_) => {

@@ -4,6 +4,7 @@ pub mod error;
 pub mod export;
 pub mod figure;
 pub mod number;
+pub mod page;
 pub mod published;
 pub mod read;
 pub mod results;
@@ -11,6 +12,7 @@ pub mod statistics;
 pub mod table;
 
 use error::{ReportError, Result};
+use page::{Picture, Section};
 use published::Published;
 use results::TableResults;
 use std::path::{Path, PathBuf};
@@ -61,33 +63,74 @@ pub struct Report {
 /// Reads the results and writes tables, figures and pages.
 pub fn report(options: &Options) -> Result<Report> {
     let mut report = Report::default();
-    for (folder, profile) in table_folders(options)? {
-        let results = results::read(&folder, &profile)?;
-        if results.is_empty() {
-            continue;
+    let folders = table_folders(options)?;
+    for (folder, profile) in folders.iter().filter(|(folder, profile)| is_selected(options, folder, profile)) {
+        let results = results::read(folder, profile)?;
+        if !results.is_empty() {
+            report.tables.push(make(options, folder, &results)?);
         }
-        let published = Published::read(&options.published, &results.name)?;
-        let table = make_table(&results, &published);
-        let mut files = Vec::new();
-        for exporter in export::all() {
-            let path = folder.join(format!("{}.{}", results.name, exporter.extension()));
-            write(&path, exporter.export(&table).as_bytes())?;
-            files.push(path);
-        }
-        let plots = options.plots.join(&profile).join(&results.name);
-        let figures = figure::figures(&results, &published);
-        if !figures.is_empty() {
-            std::fs::create_dir_all(&plots).map_err(|source| ReportError::Write { path: plots.clone(), source })?;
-        }
-        for figure in &figures {
-            files.extend(figure::render::write(&figure.canvas, &plots, &figure.stem)?);
-        }
-        report.tables.push(Made { profile, table, files });
     }
     if report.tables.is_empty() {
         return Err(nothing(options));
     }
+    let mut profiles: Vec<&str> = report.tables.iter().map(|made| made.profile.as_str()).collect();
+    profiles.dedup();
+    for profile in profiles {
+        let sections = folders
+            .iter()
+            .filter(|f| f.1 == profile)
+            .filter_map(|f| section(options, &f.0, profile))
+            .collect::<Vec<_>>();
+        let path = options.plots.join(profile).join("index.html");
+        write(&path, page::page(profile, &sections).as_bytes())?;
+        report.pages.push(path);
+    }
     Ok(report)
+}
+
+/// Writes one table and its figures.
+fn make(options: &Options, folder: &Path, results: &TableResults) -> Result<Made> {
+    let published = Published::read(&options.published, &results.name)?;
+    let table = make_table(results, &published);
+    let mut files = Vec::new();
+    for exporter in export::all() {
+        let path = folder.join(format!("{}.{}", results::table_stem(results), exporter.extension()));
+        write(&path, exporter.export(&table).as_bytes())?;
+        files.push(path);
+    }
+    let plots = options.plots.join(&results.profile).join(&results.name);
+    let figures = figure::figures(results, &published);
+    if !figures.is_empty() {
+        std::fs::create_dir_all(&plots).map_err(|source| ReportError::Write { path: plots.clone(), source })?;
+    }
+    for figure in &figures {
+        files.extend(figure::render::write(&figure.canvas, &plots, &figure.stem)?);
+    }
+    Ok(Made { profile: results.profile.clone(), table, files })
+}
+
+/// A table's part of the page; figures that were never drawn are left out, and so are tables without results.
+fn section(options: &Options, folder: &Path, profile: &str) -> Option<Section> {
+    let name = results::name_of(folder);
+    let read = results::read(folder, profile).and_then(|r| Ok((Published::read(&options.published, &name)?, r)));
+    let (published, results) = match read {
+        Ok(read) => read,
+        Err(error) => return Some(Section::Broken(name, error.to_string())),
+    };
+    if results.is_empty() {
+        return None;
+    }
+    let pictures = figure::figures(&results, &published).into_iter().map(|figure| Picture {
+        svg: format!("{name}/{}.svg", figure.stem),
+        png: format!("{name}/{}.png", figure.stem),
+        width: figure.canvas.width,
+        height: figure.canvas.height,
+        title: figure.canvas.title,
+        caption: figure.caption,
+    });
+    let page_folder = options.plots.join(profile);
+    let pictures = pictures.filter(|p| page_folder.join(&p.svg).is_file()).collect();
+    Some(Section::Made(make_table(&results, &published), pictures))
 }
 
 /// The table of some results.
@@ -99,20 +142,24 @@ pub fn make_table(results: &TableResults, published: &Published) -> Table {
     }
 }
 
-/// Table folders that were asked for, with their profiles, by name.
+/// All table folders with their profiles, by name.
 fn table_folders(options: &Options) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for profile in results::folders(&options.results)? {
         let name = results::name_of(&profile);
-        for table in results::folders(&profile)? {
-            let table_name = results::name_of(&table);
-            let wanted = |s: &Selection| s.profile == name && s.table.as_ref().is_none_or(|t| *t == table_name);
-            if options.selection.is_empty() || options.selection.iter().any(wanted) {
-                found.push((table, name.clone()));
-            }
+        if results::holds_columns(&profile)? {
+            found.push((profile, name));
+        } else {
+            found.extend(results::folders(&profile)?.into_iter().map(|table| (table, name.clone())));
         }
     }
     Ok(found)
+}
+
+fn is_selected(options: &Options, folder: &Path, profile: &str) -> bool {
+    let table = results::name_of(folder);
+    let wanted = |s: &Selection| s.profile == profile && s.table.as_ref().is_none_or(|t| *t == table);
+    options.selection.is_empty() || options.selection.iter().any(wanted)
 }
 
 fn nothing(options: &Options) -> ReportError {

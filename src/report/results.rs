@@ -128,6 +128,34 @@ fn list(path: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Whether a folder holds columns itself, as that of custom experiments does, and not tables.
+pub fn holds_columns(folder: &Path) -> Result<bool> {
+    if !list(folder, |p| p.is_file() && p.extension().is_some_and(|e| e == "csv"))?.is_empty() {
+        return Ok(true);
+    }
+    for column in folders(folder)? {
+        if folders(&column)?.iter().any(|run| parse_name(&name_of(run)).is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Stem of the files that the report writes beside the results: the table's name, unless a column has it.
+pub fn table_stem(results: &TableResults) -> String {
+    if results.columns.iter().any(|c| c.stem == results.name) {
+        format!("{}.table", results.name)
+    } else {
+        results.name.clone()
+    }
+}
+
+/// Whether the report wrote this file; a run's rows say of which settings they are.
+fn is_own_table(path: &Path, stem: &str, table: &str) -> bool {
+    let start = || std::fs::read(path).map(|b| b.starts_with(b"row,mix,")).unwrap_or(false);
+    (stem == table || stem == format!("{table}.table")) && start()
+}
+
 /// The last part of a path, as text.
 pub fn name_of(path: &Path) -> String {
     path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
@@ -139,8 +167,7 @@ pub fn read(folder: &Path, profile: &str) -> Result<TableResults> {
     let mut stems: Vec<String> = Vec::new();
     for path in list(folder, |p| p.is_file() && p.extension().is_some_and(|e| e == "csv"))? {
         let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        // `<table>.csv` is what the report itself wrote.
-        if stem != "cost" && stem != "time" && stem != table {
+        if stem != "cost" && stem != "time" && !is_own_table(&path, &stem, &table) {
             stems.push(stem);
         }
     }

@@ -46,7 +46,7 @@ fn figure(column: &Column, stack: &str, rows: &[(String, Style, &RunFolder)]) ->
     let title = format!("{}: attention weights of the {stack}'s self-attention", heading(column));
     let width = (left + layers as f64 * (PANEL.0 + GAP.0) + 8.0).max(40.0 + text_width(&title, TITLE)).max(520.0);
     let bottom = TOP + rows.len() as f64 * (PANEL.1 + GAP.1);
-    let mut canvas = Canvas::new(width, bottom + 22.0, &title);
+    let mut canvas = Canvas::new(width, bottom + 42.0, &title);
     canvas.text((20.0, 28.0), &title, TITLE, Anchor::Start, BLACK);
     key(&mut canvas);
     for (at, (label, style, histograms)) in rows.iter().enumerate() {
@@ -91,13 +91,24 @@ fn shares(histogram: &Histogram) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
     histogram.bins.iter().map(move |b| (b.0, b.1, if total > 0.0 { b.2 / total } else { 0.0 }))
 }
 
+/// The histogram's outline; where bins are empty it is on the floor, and not drawn.
 fn steps(canvas: &mut Canvas, panel: &Panel, histogram: &Histogram, colour: Colour, width: f64) {
     let mut points: Vec<Point> = Vec::new();
-    for (low, high, share) in shares(histogram) {
-        let share = share.clamp(panel.y.low, panel.y.high);
-        points.extend([panel.at(low, share), panel.at(high, share)]);
+    for (low, high, share) in shares(histogram).chain([(1.0, 1.0, 0.0)]) {
+        if share > 0.0 {
+            let share = share.clamp(panel.y.low, panel.y.high);
+            if points.is_empty() && low > 0.0 {
+                points.push(panel.at(low, panel.y.low));
+            }
+            points.extend([panel.at(low, share), panel.at(high, share)]);
+        } else if let Some((x, _)) = points.last().copied() {
+            if low < 1.0 {
+                points.push((x, panel.bottom()));
+            }
+            canvas.line(&points, colour, width, &[]);
+            points.clear();
+        }
     }
-    canvas.line(&points, colour, width, &[]);
 }
 
 fn frame(canvas: &mut Canvas, panel: &Panel, first: bool, last: bool) {

@@ -55,7 +55,7 @@ impl Scale {
     fn linear_ticks(&self, wanted: usize) -> Vec<f64> {
         let rough = (self.high - self.low) / wanted.max(1) as f64;
         let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= rough * 0.999).unwrap_or(rough);
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= rough * 0.999).unwrap_or(rough);
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
         (first..=last).map(|i| i as f64 * step).collect()

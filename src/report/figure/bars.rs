@@ -22,6 +22,7 @@ struct Bar {
     state: Option<&'static str>,
     published: Option<(f64, String)>,
     base: bool,
+    quoted: bool,
 }
 
 /// The bars of one column; none when nothing was measured.
@@ -67,8 +68,10 @@ fn bars(results: &TableResults, column: &Column, published: &Published, metric: 
                 .and_then(|r| published.cell(&r, &column.stem))
                 .and_then(|c| Some((c.value()?, c.text.clone()))),
             base: mix == "V" && variant.is_empty(),
+            quoted: !variant.is_empty(),
         })
-        .filter(|b| b.measured.is_some() || b.state.is_some() || b.published.is_some())
+        // Variants that only the paper has, such as a row it quotes, would be bars that can never be.
+        .filter(|b| b.measured.is_some() || b.state.is_some() || (b.published.is_some() && !b.quoted))
         .collect()
 }
 

@@ -216,12 +216,19 @@ impl Canvas {
                 ]
             }
         };
-        let mut corners: Vec<Point> = corners.into_iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
-        self.area(corners.clone(), if hollow { WHITE } else { colour });
-        if hollow {
-            corners.push(corners[0]);
-            corners.push(corners[1]);
-            self.line(&corners, colour, 1.6, &[]);
+        let corners: Vec<Point> = corners.into_iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+        if !hollow {
+            self.area(corners, colour);
+            return;
+        }
+        self.area(corners.clone(), WHITE);
+        // Edge by edge, each a little longer, so that the corners close: a bitmap's thick paths leave them open.
+        const WIDTH: f64 = 1.6;
+        for at in 0..corners.len() {
+            let ((x0, y0), (x1, y1)) = (corners[at], corners[(at + 1) % corners.len()]);
+            let length = (x1 - x0).hypot(y1 - y0);
+            let (ex, ey) = ((x1 - x0) / length * WIDTH * 0.45, (y1 - y0) / length * WIDTH * 0.45);
+            self.line(&[(x0 - ex, y0 - ey), (x1 + ex, y1 + ey)], colour, WIDTH, &[]);
         }
     }
 

@@ -35,7 +35,11 @@ pub fn figure(column: &Column) -> Option<Figure> {
     canvas.text((20.0, 28.0), &title, TITLE, Anchor::Start, BLACK);
     for (at, (name, curves)) in panels.iter().enumerate() {
         let values = || curves.iter().flat_map(|c| c.2.iter().copied());
-        let perplexity = at == 1 || *name == "dev perplexity";
+        let last = values().map(|v| v.0).fold(1.0, f64::max);
+        // The steep start would press the rest flat: what lies above the value at a sixth of the steps is cut off.
+        let top = curves.iter().filter_map(|c| value_at(&c.2, last / 6.0)).fold(f64::NEG_INFINITY, f64::max);
+        let values = || curves.iter().flat_map(|c| c.2.iter().copied()).filter(|v| v.1 <= top);
+        let perplexity = *name == "dev perplexity";
         let y = if perplexity {
             Scale::log(values().map(|v| v.1), 0.04)
         } else {
@@ -46,13 +50,13 @@ pub fn figure(column: &Column) -> Option<Figure> {
             top: TOP,
             width: PANEL,
             height,
-            x: Scale { low: 0.0, high: values().map(|v| v.0).fold(1.0, f64::max), log: false },
+            x: Scale { low: 0.0, high: last, log: false },
             y,
         };
         panel.draw(&mut canvas, "step", name, None);
         let mut ends: Vec<(Point, String, Style)> = Vec::new();
         for (label, style, values) in curves {
-            let points: Vec<Point> = values.iter().map(|v| panel.at(v.0, v.1)).collect();
+            let points: Vec<Point> = below(values, panel.y.high).iter().map(|v| panel.at(v.0, v.1)).collect();
             canvas.line(&points, style.colour, 1.6, style.dash);
             // A few markers tell lines apart where they run together.
             let every = points.len().div_ceil(6).max(1);
@@ -67,9 +71,26 @@ pub fn figure(column: &Column) -> Option<Figure> {
     }
     let caption = format!(
         "{title}. Mean over the finished seeds of each mix; where no seed has finished, over what was logged. \
-         The axis of perplexity is logarithmic."
+         The axes begin where the fast start is over; that of perplexity is logarithmic."
     );
     Some(Figure { stem: format!("{}-training", column.stem), caption, canvas })
+}
+
+/// The value of a curve at a step: that of the first point there or later, or of the last.
+fn value_at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
+    curve.iter().find(|v| v.0 >= step).or(curve.last()).map(|v| v.1)
+}
+
+/// The part of a curve from where it first comes below `high`, beginning at the crossing; later peaks are cut to it.
+fn below(curve: &[(f64, f64)], high: f64) -> Vec<(f64, f64)> {
+    let Some(first) = curve.iter().position(|v| v.1 <= high) else { return Vec::new() };
+    let mut part = Vec::new();
+    if first > 0 {
+        let ((x0, y0), (x1, y1)) = (curve[first - 1], curve[first]);
+        part.push((x0 + (x1 - x0) * (y0 - high) / (y0 - y1), high));
+    }
+    part.extend(curve[first..].iter().map(|v| (v.0, v.1.min(high))));
+    part
 }
 
 fn curves(column: &Column, value: impl Fn(&LogLine) -> Option<f64>) -> Vec<Curve> {

@@ -1,6 +1,6 @@
 //! Labels that keep clear of each other and of the data.
 
-use super::canvas::{Anchor, Bounds, Canvas, Colour, Point, Text, BLACK, LIGHT};
+use super::canvas::{Anchor, Bounds, Canvas, Colour, Point, Text, BLACK, GREY};
 use super::style::{Style, LABEL};
 
 /// Positions nearest to `wanted`, in its order, at least `gap` apart and between `low` and `high` as far as there is room.
@@ -39,7 +39,7 @@ pub fn at_line_ends(canvas: &mut Canvas, x: f64, (low, high): (f64, f64), ends: 
     let wanted: Vec<f64> = ends.iter().map(|e| e.0 .1).collect();
     let places = spread(&wanted, LABEL + 5.0, low, high);
     for ((end, text, style), y) in ends.iter().zip(places) {
-        canvas.line(&[(end.0 + 6.0, end.1), (x + 16.0, y), (x + 22.0, y)], LIGHT, 1.0, &[]);
+        canvas.line(&[(end.0 + 6.0, end.1), (x + 16.0, y), (x + 22.0, y)], GREY, 0.7, &[1.5, 2.5]);
         canvas.line(&[(x + 22.0, y), (x + 50.0, y)], style.colour, 2.0, style.dash);
         canvas.marker((x + 36.0, y), style.marker, 4.0, style.colour, style.hollow);
         canvas.text((x + 56.0, y + LABEL * 0.36), text, LABEL, Anchor::Start, BLACK);
@@ -91,7 +91,7 @@ pub fn beside_points(canvas: &mut Canvas, inside: Bounds, points: &[(Point, Stri
         let b = text.bounds();
         if distance > 18.0 {
             let end = (x.clamp(b.left, b.right), y.clamp(b.top, b.bottom));
-            canvas.line(&[(*x, *y), end], super::canvas::GREY, 0.8, &[]);
+            canvas.line(&[(*x, *y), end], GREY, 0.8, &[]);
         }
         taken.push(b);
         canvas.text(text.at, &text.text, LABEL, text.anchor, colour);

@@ -31,7 +31,7 @@ pub struct Figure {
 pub fn figures(results: &TableResults, published: &Published) -> Vec<Figure> {
     let mut figures = Vec::new();
     figures.extend(cost::figure(results));
-    figures.extend(time::figure(results));
+    figures.extend(time::figures(results));
     for column in &results.columns {
         figures.extend(bars::figure(results, column, published));
         figures.extend(curves::figure(column));

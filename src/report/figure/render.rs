@@ -1,88 +1,75 @@
 //! From a [`Canvas`] to SVG and PNG, by the same calls on a plotters backend.
 
-use super::canvas::{Anchor, Canvas, Shape};
+use super::canvas::{Anchor, Canvas, Colour, Shape, Text};
 use crate::report::error::{ReportError, Result};
+use ab_glyph::{point, Font, FontRef, GlyphId, ScaleFont};
 use plotters::prelude::*;
-use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Family that texts name: the reader's own font in SVG, the embedded one in PNG.
-const FAMILY: &str = "sans-serif";
 /// Shapes have whole coordinates in plotters: drawn ten times larger, they are exact to a tenth of a pixel.
 const SVG_SCALE: f64 = 10.0;
 /// PNGs are drawn four times larger, and each 2 by 2 pixels averaged, which smooths all edges.
 const PNG_SCALE: f64 = 4.0;
 const PNG_AVERAGE: usize = 2;
 
-/// What differs between the backends: plotters' font size of a 1 pixel em, and the baseline below a text's top, in ems.
-#[derive(Debug, Clone, Copy)]
-struct FontMeasure {
-    size: f64,
-    baseline: f64,
+type Drawn = std::result::Result<(), String>;
+
+/// The font of PNGs and of all measures: no font has to be installed.
+fn font() -> &'static FontRef<'static> {
+    static FONT: OnceLock<FontRef<'static>> = OnceLock::new();
+    FONT.get_or_init(|| {
+        // The bytes are part of the program, and every test that draws reads them: they are a font.
+        FontRef::try_from_slice(include_bytes!("../fonts/DejaVuSans.ttf")).expect("the embedded font")
+    })
 }
 
-/// plotters' SVG divides a size by 1.24 and puts the baseline 0.76 em below the top.
-const SVG_FONT: FontMeasure = FontMeasure { size: 1.24, baseline: 0.76 };
-/// The embedded font's lines are 1.164 em high, and plotters puts the baseline half a line below the top.
-const PNG_FONT: FontMeasure = FontMeasure { size: 1.164, baseline: 0.582 };
-
-fn load_font() {
-    static LOADED: OnceLock<()> = OnceLock::new();
-    LOADED.get_or_init(|| {
-        let bytes = include_bytes!("../fonts/DejaVuSans.ttf");
-        // The bytes are part of the program, and every test draws with them: they are a font.
-        let registered = register_font(FAMILY, FontStyle::Normal, bytes);
-        debug_assert!(registered.is_ok());
-    });
+/// Where the glyphs of a line begin, in ems, and where the line ends.
+fn glyphs(text: &str) -> (Vec<(GlyphId, f64)>, f64) {
+    let font = font();
+    let em = f64::from(font.units_per_em().unwrap_or(1.0));
+    let unscaled = font.as_scaled(font.height_unscaled());
+    let mut places = Vec::new();
+    let mut x = 0.0;
+    let mut before = None;
+    for letter in text.chars() {
+        let glyph = font.glyph_id(letter);
+        if let Some(before) = before {
+            x += f64::from(unscaled.kern(before, glyph)) / em;
+        }
+        places.push((glyph, x));
+        x += f64::from(unscaled.h_advance(glyph)) / em;
+        before = Some(glyph);
+    }
+    (places, x)
 }
 
-/// Width of words in pixels, in the embedded font.
+/// Width of words in pixels.
 pub fn text_width(text: &str, size: f64) -> f64 {
-    load_font();
-    // Measured large, since plotters rounds to whole pixels.
-    let font = (FAMILY, size * PNG_FONT.size * 16.0).into_font();
-    font.box_size(text).map_or(text.chars().count() as f64 * size * 0.6, |(width, _)| f64::from(width) / 16.0)
+    glyphs(text).1 * size
 }
 
+/// Draws all shapes; words by `write`, since plotters places letters of a bitmap without their side bearings.
 fn play<B: DrawingBackend>(
     backend: &mut B,
     canvas: &Canvas,
     scale: f64,
-    font: FontMeasure,
-) -> std::result::Result<(), String> {
-    let at = |(x, y): (f64, f64)| ((x * scale).round() as i32, (y * scale).round() as i32);
+    write: impl Fn(&mut B, &Text) -> Drawn,
+) -> Drawn {
     for shape in &canvas.shapes {
         let drawn = match shape {
             Shape::Line { points, colour, width } => {
-                let style = ShapeStyle::from(&RGBColor(colour.0, colour.1, colour.2))
-                    .stroke_width((width * scale).round() as u32);
-                backend.draw_path(points.iter().map(|p| at(*p)), &style)
+                let style = ShapeStyle::from(&rgb(*colour)).stroke_width((width * scale).round() as u32);
+                backend.draw_path(points.iter().map(|p| scaled(*p, scale)), &style)
             }
             Shape::Area { points, colour } => {
-                let style = ShapeStyle::from(&RGBColor(colour.0, colour.1, colour.2)).filled();
-                backend.fill_polygon(points.iter().map(|p| at(*p)), &style)
+                let style = ShapeStyle::from(&rgb(*colour)).filled();
+                backend.fill_polygon(points.iter().map(|p| scaled(*p, scale)), &style)
             }
             Shape::Text(text) => {
-                let colour = RGBColor(text.colour.0, text.colour.1, text.colour.2);
-                let down = text.size * font.baseline;
-                let (x, y) = text.at;
-                let (place, turn) = if text.upwards {
-                    ((x - down, y), FontTransform::Rotate270)
-                } else {
-                    ((x, y - down), FontTransform::None)
-                };
-                let horizontal = match text.anchor {
-                    Anchor::Start => HPos::Left,
-                    Anchor::Middle => HPos::Center,
-                    Anchor::End => HPos::Right,
-                };
-                let style = TextStyle::from((FAMILY, text.size * font.size * scale).into_font())
-                    .color(&colour)
-                    .transform(turn)
-                    .pos(Pos::new(horizontal, VPos::Top));
-                backend.draw_text(&text.text, &style, at(place))
+                write(backend, text)?;
+                continue;
             }
         };
         drawn.map_err(|e| e.to_string())?;
@@ -90,12 +77,66 @@ fn play<B: DrawingBackend>(
     backend.present().map_err(|e| e.to_string())
 }
 
+fn rgb(colour: Colour) -> RGBColor {
+    RGBColor(colour.0, colour.1, colour.2)
+}
+
+fn scaled((x, y): (f64, f64), scale: f64) -> (i32, i32) {
+    ((x * scale).round() as i32, (y * scale).round() as i32)
+}
+
+/// Words in the reader's own sans-serif font.
+fn write_svg<B: DrawingBackend>(backend: &mut B, text: &Text) -> Drawn {
+    // plotters' SVG divides a size by 1.24, and puts the baseline 0.76 em below the top.
+    let down = text.size * 0.76;
+    let (x, y) = text.at;
+    let (place, turn) =
+        if text.upwards { ((x - down, y), FontTransform::Rotate270) } else { ((x, y - down), FontTransform::None) };
+    let horizontal = match text.anchor {
+        Anchor::Start => HPos::Left,
+        Anchor::Middle => HPos::Center,
+        Anchor::End => HPos::Right,
+    };
+    let colour = rgb(text.colour);
+    let style = TextStyle::from(("sans-serif", text.size * 1.24 * SVG_SCALE).into_font())
+        .color(&colour)
+        .transform(turn)
+        .pos(Pos::new(horizontal, VPos::Top));
+    backend.draw_text(&text.text, &style, scaled(place, SVG_SCALE)).map_err(|e| e.to_string())
+}
+
+/// Words in the embedded font, pixel by pixel.
+fn write_png<B: DrawingBackend>(backend: &mut B, text: &Text) -> Drawn {
+    let font = font();
+    let em = text.size * PNG_SCALE;
+    let height = em * f64::from(font.height_unscaled() / font.units_per_em().unwrap_or(1.0));
+    let (places, width) = glyphs(&text.text);
+    let before = match text.anchor {
+        Anchor::Start => 0.0,
+        Anchor::Middle => width / 2.0,
+        Anchor::End => width,
+    };
+    let (x0, y0) = scaled(text.at, PNG_SCALE);
+    for (glyph, x) in places {
+        let glyph = glyph.with_scale_and_position(height as f32, point(((x - before) * em) as f32, 0.0));
+        let Some(outline) = font.outline_glyph(glyph) else { continue };
+        let corner = outline.px_bounds().min;
+        let mut pixels = Vec::new();
+        outline.draw(|dx, dy, cover| pixels.push((dx as i32 + corner.x as i32, dy as i32 + corner.y as i32, cover)));
+        for (dx, dy, cover) in pixels {
+            let (dx, dy) = if text.upwards { (dy, -dx) } else { (dx, dy) };
+            let colour = rgb(text.colour).mix(f64::from(cover.clamp(0.0, 1.0)));
+            backend.draw_pixel((x0 + dx, y0 + dy), colour.to_backend_color()).map_err(|e| e.to_string())?;
+        }
+    }
+    Ok(())
+}
+
 /// The drawing as SVG.
 pub fn svg(canvas: &Canvas) -> std::result::Result<String, String> {
-    load_font();
     let size = ((canvas.width * SVG_SCALE) as u32, (canvas.height * SVG_SCALE) as u32);
     let mut text = String::new();
-    play(&mut SVGBackend::with_string(&mut text, size), canvas, SVG_SCALE, SVG_FONT)?;
+    play(&mut SVGBackend::with_string(&mut text, size), canvas, SVG_SCALE, write_svg)?;
     let start = text.find("<svg").ok_or("no <svg> tag")?;
     let end = start + text[start..].find('>').ok_or("no end of the <svg> tag")? + 1;
     let title = crate::report::export::html::escape(&canvas.title);
@@ -111,10 +152,9 @@ pub fn svg(canvas: &Canvas) -> std::result::Result<String, String> {
 
 /// Writes the drawing as PNG, two pixels a unit.
 pub fn png(canvas: &Canvas, path: &Path) -> std::result::Result<(), String> {
-    load_font();
     let (width, height) = ((canvas.width * PNG_SCALE) as usize, (canvas.height * PNG_SCALE) as usize);
     let mut large = vec![255u8; width * height * 3];
-    play(&mut BitMapBackend::with_buffer(&mut large, (width as u32, height as u32)), canvas, PNG_SCALE, PNG_FONT)?;
+    play(&mut BitMapBackend::with_buffer(&mut large, (width as u32, height as u32)), canvas, PNG_SCALE, write_png)?;
     let (w, h) = (width / PNG_AVERAGE, height / PNG_AVERAGE);
     let mut small = Vec::with_capacity(w * h * 3);
     for y in 0..h {

@@ -15,25 +15,33 @@ const HEIGHT: f64 = 330.0;
 
 type Line = (String, Style, Vec<(f64, f64)>);
 
-/// Time and memory against length, both axes logarithmic; none without `time.csv`.
-pub fn figure(results: &TableResults) -> Option<Figure> {
-    let setting = functions::setting(results)?;
+/// Time and memory against length, all axes logarithmic; none without `time.csv`.
+pub fn figures(results: &TableResults) -> Vec<Figure> {
     let seconds = |t: &TimeRow| Some(t.median_seconds * 1e3);
     let megabytes = |t: &TimeRow| t.peak_memory_bytes.map(|b| b as f64 / 1e6);
-    let panels: Vec<(&str, Vec<Line>)> = [
-        ("forward, ms", lines(results, false, seconds)),
-        ("forward + backward, ms", lines(results, true, seconds)),
-        ("peak memory, forward + backward, MB", lines(results, true, megabytes)),
+    let time =
+        [("forward, ms", lines(results, false, seconds)), ("forward + backward, ms", lines(results, true, seconds))];
+    let memory = [
+        ("forward, MB", lines(results, false, megabytes)),
+        ("forward + backward, MB", lines(results, true, megabytes)),
+    ];
+    [
+        figure(results, "time-length", "Time against sequence length", &time),
+        figure(results, "memory-length", "Peak memory against sequence length", &memory),
     ]
     .into_iter()
-    .filter(|(_, lines)| lines.iter().any(|l| l.2.len() > 1))
-    .collect();
+    .flatten()
+    .collect()
+}
+
+fn figure(results: &TableResults, stem: &str, title: &str, panels: &[(&str, Vec<Line>)]) -> Option<Figure> {
+    let setting = functions::setting(results)?;
+    let panels: Vec<_> = panels.iter().filter(|(_, lines)| lines.iter().any(|l| l.2.len() > 1)).collect();
     if panels.is_empty() {
         return None;
     }
     let gutter = line_end_width(panels.iter().flat_map(|p| p.1.iter().map(|l| l.0.as_str())));
     let stride = 62.0 + PANEL + gutter;
-    let title = "Time and memory against sequence length";
     let mut canvas = Canvas::new(14.0 + stride * panels.len() as f64, TOP + HEIGHT + 58.0, title);
     canvas.text((20.0, 28.0), title, TITLE, Anchor::Start, BLACK);
     canvas.text((20.0, 47.0), setting, LABEL, Anchor::Start, GREY);
@@ -66,9 +74,10 @@ pub fn figure(results: &TableResults) -> Option<Figure> {
         at_line_ends(&mut canvas, panel.right(), (panel.top, panel.bottom()), &ends);
     }
     let caption = format!(
-        "{title}: medians for one attention layer ({setting}). Both axes are logarithmic: a straight line is a power of the length."
+        "{title}: one attention layer, maximum length as long as the sequence ({setting}). \
+         Both axes are logarithmic: a straight line is a power of the length."
     );
-    Some(Figure { stem: "time-length".into(), caption, canvas })
+    Some(Figure { stem: stem.into(), caption, canvas })
 }
 
 fn lines(results: &TableResults, backward: bool, value: impl Fn(&TimeRow) -> Option<f64>) -> Vec<Line> {

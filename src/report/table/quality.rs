@@ -141,6 +141,12 @@ pub fn table(results: &TableResults, published: &Published) -> Table {
     let mut shown: Vec<(&results::Column, String)> = Vec::new();
     for stem in stems(results, published) {
         let of_paper = |row: &QualityRow| row.published.as_ref().and_then(|r| published.cell(r, &stem)).cloned();
+        if let Some(task) = stem.strip_prefix("params_") {
+            let figures = rows.iter().map(|row| of_paper(row).map_or(Cell::Blank, |c| Cell::Text(c.text)));
+            let heading = format!("published parameters, {}", task.to_uppercase());
+            put(Column::new("", &heading, &format!("{stem}.published"), Kind::Number), figures.collect());
+            continue;
+        }
         let base = published.row_of("V", "").and_then(|r| published.cell(&r, &stem)?.value());
         let measured_column = results.columns.iter().find(|c| c.stem == stem);
         let group = measured_column.map_or(known_heading(&stem).to_string(), heading);

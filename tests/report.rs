@@ -1,0 +1,347 @@
+//! `synthesizer report` on made-up results (tests/fixtures/report/make.py): three seeds, a missing row, an unfinished run, a diverged one.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use synthesizer::report::figure::canvas::{Bounds, Canvas};
+use synthesizer::report::figure::{figures, Figure};
+use synthesizer::report::published::Published;
+use synthesizer::report::{make_table, results};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/report")
+}
+
+fn published() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/published")
+}
+
+/// A copy of the made-up results that a test may change.
+struct Work(tempfile::TempDir);
+
+impl Work {
+    fn new() -> Work {
+        let work = Work(tempfile::tempdir().unwrap());
+        copy(&fixtures().join("results"), &work.path("results"));
+        work
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    fn report(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_synthesizer"));
+        command.current_dir(self.0.path()).arg("report").arg("--published").arg(published());
+        command.args(arguments).output().unwrap()
+    }
+
+    /// Standard output of a report that must succeed.
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.report(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The message of a report that must fail as the user's fault.
+    fn error(&self, arguments: &[&str]) -> String {
+        let output = self.report(arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap().path();
+        let target = to.join(entry.file_name().unwrap());
+        if entry.is_dir() {
+            copy(&entry, &target);
+        } else {
+            std::fs::copy(&entry, &target).unwrap();
+        }
+    }
+}
+
+/// Rows of a CSV by the text of their first cell, each by column.
+fn sheet(text: &str) -> Vec<(String, HashMap<String, String>)> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let row = |record: csv::StringRecord| {
+        let cells = header.iter().map(str::to_string).zip(record.iter().map(str::to_string)).collect();
+        (record[0].to_string(), cells)
+    };
+    reader.records().map(|r| row(r.unwrap())).collect()
+}
+
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.clone(), std::fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn made_figures(table: &str) -> Vec<Figure> {
+    let results = results::read(&fixtures().join("results/mini").join(table), "mini").unwrap();
+    figures(&results, &Published::read(&published(), table).unwrap())
+}
+
+#[test]
+fn means_spreads_and_differences_are_those_of_the_rows() {
+    let work = Work::new();
+    work.text(&["results/mini/table2"]);
+    let rows: HashMap<_, _> = sheet(&work.read("results/mini/table2/table2.csv")).into_iter().collect();
+    // Computed apart: the BLEUs of the three seeds straight from the fixture.
+    let bleus = |mix: &str| -> Vec<f64> {
+        let text = std::fs::read_to_string(fixtures().join("results/mini/table2/ende.csv")).unwrap();
+        let rows = sheet(&text).into_iter().map(|r| r.1);
+        rows.filter(|r| r["mix"] == mix && r["variant"].is_empty()).map(|r| r["test.bleu"].parse().unwrap()).collect()
+    };
+    let (v, r) = (bleus("V"), bleus("R"));
+    assert_eq!((v.len(), r.len()), (3, 3));
+    let mean = |x: &[f64]| (x[0] + x[1] + x[2]) / 3.0;
+    let std = ((r[0] - mean(&r)).powi(2) + (r[1] - mean(&r)).powi(2) + (r[2] - mean(&r)).powi(2)) / 2.0;
+    let cell = |row: &str, column: &str| rows[row][column].parse::<f64>().unwrap();
+    assert!((cell("Random", "ende.bleu.mean") - mean(&r)).abs() < 1e-6);
+    assert!((cell("Random", "ende.bleu.std") - std.sqrt()).abs() < 1e-6);
+    assert_eq!(rows["Random"]["ende.bleu.n"], "3");
+    assert!((cell("Random", "ende.bleu.delta") - (mean(&r) - mean(&v))).abs() < 1e-6);
+    // The paper's own difference, beside it: 27.27 - 27.67.
+    assert_eq!(rows["Random"]["ende.published"], "27.27");
+    assert!((cell("Random", "ende.published.delta") + 0.40).abs() < 1e-9);
+    // One seed has no spread.
+    assert_eq!((rows["Fixed Random"]["ende.bleu.n"].as_str(), rows["Fixed Random"]["ende.bleu.std"].as_str()), ("1", ""));
+}
+
+#[test]
+fn what_is_missing_stays_blank_and_says_why() {
+    let work = Work::new();
+    let shown = work.text(&["results/mini/table2"]);
+    let rows: HashMap<_, _> = sheet(&work.read("results/mini/table2/table2.csv")).into_iter().collect();
+    // D+V was not run, FD diverged; neither has a figure, and the paper's stay.
+    for (row, published) in [("Dense + Vanilla", "27.57"), ("Factorized Dense", "27.32")] {
+        assert_eq!((rows[row]["ende.bleu.mean"].as_str(), rows[row]["ende.published"].as_str()), ("", published));
+        assert_eq!(rows[row]["ende.bleu.delta"], "");
+    }
+    // The paper prints no LM1B figure for Control, and no run stands for the row that it quotes.
+    assert_eq!(rows["Transformer (Control, larger)"]["lm1b.published"], "");
+    assert_eq!(rows["Transformer (Vaswani et al.)"]["ende.bleu.mean"], "");
+    assert!(shown.contains("English-German, FD, seed 1: diverged, the loss is not a number at step 400; not in the mean."));
+    assert!(shown.contains("English-German, R+V, seed 3: unfinished, at step 300 of 900."));
+    // Two of three seeds are in the mean.
+    assert_eq!(rows["Random + Vanilla"]["ende.bleu.n"], "2");
+    assert!(shown.contains("BLEU signature (English-German, English-French):\n  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1"));
+}
+
+#[test]
+fn rows_come_in_the_papers_order_and_new_mixes_after() {
+    let work = Work::new();
+    let path = work.path("results/mini/table2/ende.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let of_v = text.lines().find(|l| l.contains(",V,,1,")).unwrap();
+    // First in the file, last in the table; and V+R is the row of R+V.
+    let new = of_v.replace(",V,,1,", ",\"FR(k=16)\",,1,");
+    let (header, rows) = text.split_once('\n').unwrap();
+    std::fs::write(&path, format!("{header}\n{new}\n{}", rows.replace(",R+V,,2,", ",V+R,,2,"))).unwrap();
+    work.text(&[]);
+    let rows = sheet(&work.read("results/mini/table2/table2.csv"));
+    let mixes: Vec<&str> = rows.iter().map(|r| r.1["mix"].as_str()).collect();
+    assert_eq!(mixes, ["V", "V", "V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "FR(k=16)"]);
+    assert_eq!(rows[10].1["ende.bleu.n"], "2");
+    assert_eq!(rows[11].1["ende.published"], "");
+}
+
+#[test]
+fn tables_match_the_golden_files() {
+    let work = Work::new();
+    work.text(&[]);
+    for (table, extensions) in [("table1", ["md", "csv", "tex"]), ("table2", ["md", "csv", "tex"])] {
+        for extension in extensions {
+            let name = format!("{table}.{extension}");
+            let golden = fixtures().join("golden").join(&name);
+            let made = work.read(&format!("results/mini/{table}/{name}"));
+            if std::env::var_os("BLESS").is_some() {
+                std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
+                std::fs::write(&golden, &made).unwrap();
+            }
+            assert!(made == std::fs::read_to_string(&golden).unwrap(), "{name} is not the golden one (BLESS=1 rewrites it):\n{made}");
+        }
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let (a, b) = (Work::new(), Work::new());
+    let first = a.text(&[]);
+    a.text(&[]); // reading its own tables must change nothing
+    assert_eq!(first, b.text(&[]));
+    let relative = |work: &Work| -> Vec<(PathBuf, Vec<u8>)> {
+        files(work.0.path()).into_iter().map(|(p, b)| (p.strip_prefix(work.0.path()).unwrap().into(), b)).collect()
+    };
+    let (a, b) = (relative(&a), relative(&b));
+    assert!(a.len() > 60 && a.iter().any(|f| f.0.ends_with("ende-alpha.png")));
+    for (x, y) in a.iter().zip(&b) {
+        assert!(x == y, "{} differs", x.0.display());
+    }
+}
+
+#[test]
+fn svgs_name_every_mix_and_pngs_are_drawn() {
+    let work = Work::new();
+    work.text(&[]);
+    let expected = [
+        ("table1/cost-quality", vec!["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V"]),
+        ("table1/time-length", vec!["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "64", "1024"]),
+        ("table1/news-training", vec!["V", "FD", "R+V"]),
+        ("table2/ende-quality", vec!["V", "V (control)", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "28.47", "not run", "diverged"]),
+        ("table2/ende-training", vec!["V", "V (control)", "R+V", "FD, diverged"]),
+        ("table2/ende-alpha", vec!["R+V: α of R (seed 1)", "R+D: α of R (seed 1)", "encoder 1", "decoder 2"]),
+        ("table2/ende-attention-encoder", vec!["V", "R", "D", "R+V", "layer 1", "layer 2"]),
+        ("table2/ende-attention-decoder", vec!["V", "R", "D", "R+V"]),
+    ];
+    for (figure, labels) in expected {
+        let svg = work.read(&format!("plots/mini/{figure}.svg"));
+        for label in labels {
+            assert!(svg.contains(&format!(">\n{label}\n<")), "{figure}.svg has no label {label}");
+        }
+        let png = std::fs::read(work.path(&format!("plots/mini/{figure}.png"))).unwrap();
+        // Width and height stand in the header: twice those of the SVG.
+        let width = u32::from_be_bytes(png[16..20].try_into().unwrap());
+        assert!(png.starts_with(b"\x89PNG") && svg.contains(&format!("width=\"{}\"", width / 2)), "{figure}.png");
+    }
+}
+
+fn overlaps(canvas: &Canvas) -> Vec<String> {
+    let texts: Vec<_> = canvas.texts().collect();
+    let mut faults = Vec::new();
+    for (i, a) in texts.iter().enumerate() {
+        let bounds = a.bounds();
+        if bounds.left < 0.0 || bounds.top < 0.0 || bounds.right > canvas.width || bounds.bottom > canvas.height {
+            faults.push(format!("\"{}\" is cut off", a.text));
+        }
+        if a.size < 12.0 {
+            faults.push(format!("\"{}\" is too small", a.text));
+        }
+        let inner = Bounds { top: bounds.top + 1.0, bottom: bounds.bottom - 1.0, ..bounds };
+        for b in texts[i + 1..].iter().filter(|b| b.bounds().overlaps(&inner)) {
+            faults.push(format!("\"{}\" is on \"{}\"", a.text, b.text));
+        }
+    }
+    faults
+}
+
+#[test]
+fn no_words_are_cut_off_or_on_top_of_others() {
+    for figure in made_figures("table1").iter().chain(&made_figures("table2")) {
+        assert_eq!(overlaps(&figure.canvas), Vec::<String>::new(), "{}", figure.stem);
+    }
+}
+
+#[test]
+fn the_page_shows_every_table_and_figure() {
+    let work = Work::new();
+    work.text(&[]);
+    let page = work.read("plots/mini/index.html");
+    for (path, _) in files(&work.path("plots/mini")) {
+        let path = path.strip_prefix(work.path("plots/mini")).unwrap().to_string_lossy().into_owned();
+        assert!(path == "index.html" || page.contains(&format!("\"{path}\"")), "{path} is not on the page");
+    }
+    assert!(page.contains("10.86 ± 0.24 (3)") && page.contains("<td class=\"text\">D+V</td>"));
+    assert!(!page.contains("http"), "the page must not need the network");
+    // A report of one table leaves the other on the page.
+    work.text(&["results/mini/table1"]);
+    assert_eq!(work.read("plots/mini/index.html"), page);
+}
+
+#[test]
+fn json_holds_numbers_and_paths() {
+    let work = Work::new();
+    let report: serde_json::Value = serde_json::from_str(&work.text(&["--json", "results/mini/table2"])).unwrap();
+    let rows = report["tables"][0]["rows"].as_array().unwrap();
+    let random = rows.iter().find(|r| r["row"] == "Random").unwrap();
+    assert_eq!(random["ende.published"], 27.27);
+    assert_eq!(random["ende.bleu"]["n"], 3);
+    assert_eq!(random["ende.parameters"], 1447936.0);
+    assert_eq!(report["pages"][0], "plots/mini/index.html");
+    assert!(report["tables"][0]["files"].as_array().unwrap().iter().any(|f| f == "results/mini/table2/table2.md"));
+}
+
+#[test]
+fn table_one_joins_counts_times_and_quality() {
+    let results = results::read(&fixtures().join("results/mini/table1"), "mini").unwrap();
+    let table = make_table(&results, &Published::default());
+    let row = |mix: &str| {
+        let row = table.rows.iter().find(|r| r[1].show() == mix).unwrap();
+        table.columns.iter().map(|c| c.key.as_str()).zip(row.iter().map(|c| c.show())).collect::<HashMap<_, _>>()
+    };
+    let (v, r) = (row("V"), row("R"));
+    // 256: the longest that the layer of cost.csv covers, though 1024 was timed too. The times are those of time.csv.
+    assert_eq!((r["forward_ms"].as_str(), r["forward_backward_ms"].as_str()), ("24.4", "65.9"));
+    assert_eq!((v["ratio_to_v"].as_str(), r["ratio_to_v"].as_str()), ("1.00", "0.72"));
+    assert_eq!((r["formula"].as_str(), r["formula_parameters"].as_str()), ("N²", "65,536"));
+    assert_eq!((r["news.word_perplexity"].as_str(), r["news.word_perplexity.delta"].as_str()), ("231.00 (1)", "+19.00"));
+    let mixes: Vec<String> = table.rows.iter().map(|r| r[1].show()).collect();
+    assert_eq!(mixes, ["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V"]);
+}
+
+#[test]
+fn faulty_files_end_in_a_message_with_file_and_line() {
+    let fault = |path: &str, change: &dyn Fn(String) -> String, message: &str| {
+        let work = Work::new();
+        let changed = change(work.read(path));
+        std::fs::write(work.path(path), changed).unwrap();
+        let error = work.error(&[]);
+        assert!(error.contains(message), "{error}");
+        assert!(!error.contains("panicked"));
+    };
+    let ende = "results/mini/table2/ende.csv";
+    fault(ende, &|t| t[..t.len() - 30].to_string(), "results/mini/table2/ende.csv:18: the last line has no end");
+    fault(ende, &|t| t.replace(",V,,2,", ",V,,two,"), "ende.csv:3: column `seed` holds \"two\"");
+    fault(ende, &|_| "name,age\nAnn,3\n".into(), "ende.csv:1: no column `title`");
+    fault("results/mini/table1/time.csv", &|t| t.replacen("forward", "sideways", 1), "time.csv:2: column `pass` holds \"sideways\"");
+    fault("results/mini/table1/cost.csv", &|_| String::new(), "cost.csv:1: empty");
+    fault("results/mini/table2/ende/V-s1/attention.csv", &|t| t.replacen("start", "middle", 1), "attention.csv:2: column `when`");
+    fault("results/mini/table2/ende/V-s1/config.toml", &|_| "mix = \"V\"\nseed = =\n".into(), "config.toml:2:");
+}
+
+#[test]
+fn a_log_that_is_being_written_is_no_fault() {
+    let work = Work::new();
+    let path = work.path("results/mini/table2/ende/R+V-s3/log.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}350,2,3.")).unwrap();
+    assert!(work.text(&[]).contains("R+V, seed 3: unfinished, at step 300 of 900."));
+}
+
+#[test]
+fn nothing_there_says_which_command_makes_it() {
+    let work = Work(tempfile::tempdir().unwrap());
+    assert!(work.error(&[]).contains("no results under results: `synthesizer run experiments/mini/table2` makes some"));
+    std::fs::create_dir_all(work.path("experiments/mini/table2")).unwrap();
+    let error = work.error(&["experiments/mini/table2"]);
+    assert!(error.contains("no results under results/mini/table2: `synthesizer run experiments/mini/table2` makes them, or `make reproduce-table2 PROFILE=mini`"), "{error}");
+    assert!(work.error(&["results/mini/table9"]).contains("results/mini/table9: no such file or folder"));
+}
+
+#[test]
+fn results_of_an_experiment_outside_the_house_are_reported_too() {
+    let work = Work::new();
+    copy(&work.path("results/mini/table2/enfr"), &work.path("other/custom/idea"));
+    std::fs::copy(work.path("results/mini/table2/enfr.csv"), work.path("other/custom/idea.csv")).unwrap();
+    let shown = work.text(&["--results", "other", "--plots", "pictures"]);
+    assert!(shown.starts_with("Results of \"custom\", profile custom."), "{shown}");
+    assert!(!shown.contains("published"), "{shown}");
+    assert!(work.path("other/custom/custom.md").is_file() && work.path("pictures/custom/custom/idea-quality.svg").is_file());
+}
