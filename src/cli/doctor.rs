@@ -286,7 +286,7 @@ fn free_bytes(folder: &Path) -> Option<u64> {
         let mut found: libc::statvfs = std::mem::zeroed();
         (libc::statvfs(path.as_ptr(), &mut found), found)
     };
-    (result == 0).then(|| found.f_bavail as u64 * found.f_frsize as u64)
+    (result == 0).then(|| found.f_bavail * found.f_frsize)
 }
 
 fn tool(name: &'static str, arguments: &[&str]) -> Tool {

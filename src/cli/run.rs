@@ -104,15 +104,12 @@ pub fn run(args: Args) -> Result<()> {
 /// The plan of each experiment file.
 fn plans(args: &Args) -> Result<Vec<(PathBuf, Plan)>> {
     let mut plans = Vec::new();
-    for file in experiment::files(&args.paths)? {
-        let mut plan = experiment::load(&file)?.plan(&args.results)?;
-        if let Some(only) = &args.only {
-            plan.runs.retain(|planned| planned.name.contains(only.as_str()));
-        }
-        if let Some(name) = &args.name {
-            plan.runs.retain(|planned| planned.name == *name);
-        }
-        plans.push((file, plan));
+    for (experiment, mut plan) in experiment::plan_all(&args.paths, &args.results)? {
+        plan.runs.retain(|planned| {
+            args.only.as_ref().is_none_or(|only| planned.name.contains(only.as_str()))
+                && args.name.as_ref().is_none_or(|name| planned.name == *name)
+        });
+        plans.push((experiment.source.path, plan));
     }
     if plans.iter().all(|(_, plan)| plan.runs.is_empty()) {
         let wanted = args.only.as_deref().or(args.name.as_deref()).unwrap_or_default();

@@ -22,7 +22,7 @@ impl Embedding {
         Self { table, positions, scale: (d_model as f64).sqrt(), dropout }
     }
 
-    /// Tokens [B, L] (int64) standing at `offset..offset+L` -> √d·E[token] + position, [B, L, d].
+    /// Tokens [B, L] (int64) standing at `offset..offset+L` -> `√d·E[token] + position`, [B, L, d].
     pub fn forward(&self, tokens: &Tensor, offset: i64, train: bool) -> Result<Tensor, ModelError> {
         let (length, limit) = (tokens.size()[1], self.positions.size()[0]);
         if offset + length > limit {

@@ -48,7 +48,7 @@ impl Seq2Seq {
         self.decoder.start(Some(memory))
     }
 
-    /// Last tokens [R] -> logits [R, vocabulary] of the next.
+    /// Last tokens `[R]` -> logits [R, vocabulary] of the next.
     pub fn step(&self, tokens: &Tensor, state: &mut DecoderState) -> Result<Tensor, ModelError> {
         let x = self.embedding.forward(&tokens.unsqueeze(1), state.len(), false)?;
         Ok(self.logits(&self.decoder.step(x, state)?.squeeze_dim(1)))

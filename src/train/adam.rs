@@ -7,9 +7,9 @@ use tch::Tensor;
 /// First and second moments of every parameter.
 #[derive(Debug)]
 pub struct Adam {
-    /// m [n].
+    /// m `[n]`.
     pub first: Tensor,
-    /// v [n].
+    /// v `[n]`.
     pub second: Tensor,
     beta1: f64,
     beta2: f64,

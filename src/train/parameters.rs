@@ -8,11 +8,11 @@ use tch::{nn, Kind, Tensor};
 /// One tensor to step, to clip and to save, whatever the number of layers.
 #[derive(Debug)]
 pub struct FlatParameters {
-    /// Parameters [n].
+    /// Parameters `[n]`.
     pub values: Tensor,
-    /// Gradients [n].
+    /// Gradients `[n]`.
     pub gradients: Tensor,
-    /// 1 where weight decay applies (matrices and tables), 0 elsewhere, [n].
+    /// 1 where weight decay applies (matrices and tables), 0 elsewhere, `[n]`.
     pub decayed: Tensor,
 }
 

@@ -159,8 +159,8 @@ impl Trainer<'_> {
             let rate = learning_rate(settings, job.run.model.d_model, self.state.step + 1);
             let gradient_norm = self.step(rate)?;
             let at = self.state.step;
-            let evaluate = at % settings.evaluate_every == 0 || at == settings.steps;
-            if !evaluate && at % settings.log_every != 0 {
+            let evaluate = at.is_multiple_of(settings.evaluate_every) || at == settings.steps;
+            if !evaluate && !at.is_multiple_of(settings.log_every) {
                 continue;
             }
             let dev = if evaluate { Some(self.evaluate()?) } else { None };
