@@ -29,6 +29,22 @@ pub struct Line {
     pub alphas: Vec<f64>,
 }
 
+impl Line {
+    /// The numbers that there are, under names for TensorBoard.
+    pub fn scalars(&self, alpha_columns: &[String]) -> Vec<(String, f64)> {
+        let fixed = [
+            ("loss", Some(self.loss)),
+            ("learning_rate", Some(self.learning_rate)),
+            ("gradient_norm", Some(self.gradient_norm)),
+            ("tokens_per_second", Some(self.tokens_per_second)),
+            ("data_wait", Some(self.data_wait)),
+            ("dev_loss", self.dev_loss),
+        ];
+        let fixed = fixed.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?)));
+        fixed.chain(alpha_columns.iter().cloned().zip(self.alphas.iter().copied())).collect()
+    }
+}
+
 /// Columns before the α.
 pub const COLUMNS: [&str; 10] = [
     "step",

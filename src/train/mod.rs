@@ -11,4 +11,5 @@ pub mod outcome;
 pub mod parameters;
 pub mod progress;
 pub mod schedule;
+pub mod tensorboard;
 pub mod trainer;

@@ -8,6 +8,7 @@ use super::log::{Line, Log};
 use super::parameters::FlatParameters;
 use super::progress::Progress;
 use super::schedule::learning_rate;
+use super::tensorboard::Events;
 use crate::error::Outcome;
 use crate::experiment::{Run, Select};
 use crate::files::write_atomically;
@@ -146,7 +147,9 @@ impl Trainer<'_> {
     fn run(&mut self) -> Result<()> {
         let job = self.job;
         let settings = &job.run.train;
-        let mut log = Log::open(&job.folder.join("log.csv"), &alpha_columns(job.task), self.state.step)?;
+        let alpha_names = alpha_columns(job.task);
+        let mut log = Log::open(&job.folder.join("log.csv"), &alpha_names, self.state.step)?;
+        let mut events = Events::create(job.folder, self.state.step)?;
         while self.state.step < settings.steps {
             if job.interrupt.before_step() {
                 self.save()?;
@@ -166,6 +169,9 @@ impl Trainer<'_> {
             let dev = if evaluate { Some(self.evaluate()?) } else { None };
             let line = self.line(rate, gradient_norm, dev);
             log.write(&line)?;
+            for (tag, value) in line.scalars(&alpha_names) {
+                events.scalar(line.step, &tag, value)?;
+            }
             self.tell(&line);
             if evaluate {
                 self.save()?;
