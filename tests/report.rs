@@ -122,7 +122,10 @@ fn means_spreads_and_differences_are_those_of_the_rows() {
     assert_eq!(rows["Random"]["ende.published"], "27.27");
     assert!((cell("Random", "ende.published.delta") + 0.40).abs() < 1e-9);
     // One seed has no spread.
-    assert_eq!((rows["Fixed Random"]["ende.bleu.n"].as_str(), rows["Fixed Random"]["ende.bleu.std"].as_str()), ("1", ""));
+    assert_eq!(
+        (rows["Fixed Random"]["ende.bleu.n"].as_str(), rows["Fixed Random"]["ende.bleu.std"].as_str()),
+        ("1", "")
+    );
 }
 
 #[test]
@@ -138,7 +141,9 @@ fn what_is_missing_stays_blank_and_says_why() {
     // The paper prints no LM1B figure for Control, and no run stands for the row that it quotes.
     assert_eq!(rows["Transformer (Control, larger)"]["lm1b.published"], "");
     assert_eq!(rows["Transformer (Vaswani et al.)"]["ende.bleu.mean"], "");
-    assert!(shown.contains("English-German, FD, seed 1: diverged, the loss is not a number at step 400; not in the mean."));
+    assert!(
+        shown.contains("English-German, FD, seed 1: diverged, the loss is not a number at step 400; not in the mean.")
+    );
     assert!(shown.contains("English-German, R+V, seed 3: unfinished, at step 300 of 900."));
     // Two of three seeds are in the mean.
     assert_eq!(rows["Random + Vanilla"]["ende.bleu.n"], "2");
@@ -176,7 +181,10 @@ fn tables_match_the_golden_files() {
                 std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
                 std::fs::write(&golden, &made).unwrap();
             }
-            assert!(made == std::fs::read_to_string(&golden).unwrap(), "{name} is not the golden one (BLESS=1 rewrites it):\n{made}");
+            assert!(
+                made == std::fs::read_to_string(&golden).unwrap(),
+                "{name} is not the golden one (BLESS=1 rewrites it):\n{made}"
+            );
         }
     }
 }
@@ -205,7 +213,10 @@ fn svgs_name_every_mix_and_pngs_are_drawn() {
         ("table1/cost-quality", vec!["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V"]),
         ("table1/time-length", vec!["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "64", "1024"]),
         ("table1/news-training", vec!["V", "FD", "R+V"]),
-        ("table2/ende-quality", vec!["V", "V (control)", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "28.47", "not run", "diverged"]),
+        (
+            "table2/ende-quality",
+            vec!["V", "V (control)", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "28.47", "not run", "diverged"],
+        ),
         ("table2/ende-training", vec!["V", "V (control)", "R+V", "FD, diverged"]),
         ("table2/ende-alpha", vec!["R+V: α of R (seed 1)", "R+D: α of R (seed 1)", "encoder 1", "decoder 2"]),
         ("table2/ende-attention-encoder", vec!["V", "R", "D", "R+V", "layer 1", "layer 2"]),
@@ -291,7 +302,10 @@ fn table_one_joins_counts_times_and_quality() {
     assert_eq!((r["forward_ms"].as_str(), r["forward_backward_ms"].as_str()), ("24.4", "65.9"));
     assert_eq!((v["ratio_to_v"].as_str(), r["ratio_to_v"].as_str()), ("1.00", "0.72"));
     assert_eq!((r["formula"].as_str(), r["formula_parameters"].as_str()), ("N²", "65,536"));
-    assert_eq!((r["news.word_perplexity"].as_str(), r["news.word_perplexity.delta"].as_str()), ("231.00 (1)", "+19.00"));
+    assert_eq!(
+        (r["news.word_perplexity"].as_str(), r["news.word_perplexity.delta"].as_str()),
+        ("231.00 (1)", "+19.00")
+    );
     let mixes: Vec<String> = table.rows.iter().map(|r| r[1].show()).collect();
     assert_eq!(mixes, ["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V"]);
 }
@@ -310,9 +324,17 @@ fn faulty_files_end_in_a_message_with_file_and_line() {
     fault(ende, &|t| t[..t.len() - 30].to_string(), "results/mini/table2/ende.csv:18: the last line has no end");
     fault(ende, &|t| t.replace(",V,,2,", ",V,,two,"), "ende.csv:3: column `seed` holds \"two\"");
     fault(ende, &|_| "name,age\nAnn,3\n".into(), "ende.csv:1: no column `title`");
-    fault("results/mini/table1/time.csv", &|t| t.replacen("forward", "sideways", 1), "time.csv:2: column `pass` holds \"sideways\"");
+    fault(
+        "results/mini/table1/time.csv",
+        &|t| t.replacen("forward", "sideways", 1),
+        "time.csv:2: column `pass` holds \"sideways\"",
+    );
     fault("results/mini/table1/cost.csv", &|_| String::new(), "cost.csv:1: empty");
-    fault("results/mini/table2/ende/V-s1/attention.csv", &|t| t.replacen("start", "middle", 1), "attention.csv:2: column `when`");
+    fault(
+        "results/mini/table2/ende/V-s1/attention.csv",
+        &|t| t.replacen("start", "middle", 1),
+        "attention.csv:2: column `when`",
+    );
     fault("results/mini/table2/ende/V-s1/config.toml", &|_| "mix = \"V\"\nseed = =\n".into(), "config.toml:2:");
 }
 
@@ -343,5 +365,7 @@ fn results_of_an_experiment_outside_the_house_are_reported_too() {
     let shown = work.text(&["--results", "other", "--plots", "pictures"]);
     assert!(shown.starts_with("Results of \"custom\", profile custom."), "{shown}");
     assert!(!shown.contains("published"), "{shown}");
-    assert!(work.path("other/custom/custom.md").is_file() && work.path("pictures/custom/custom/idea-quality.svg").is_file());
+    assert!(
+        work.path("other/custom/custom.md").is_file() && work.path("pictures/custom/custom/idea-quality.svg").is_file()
+    );
 }
