@@ -71,13 +71,13 @@ fn figure(column: &Column, stack: &str, rows: &[(String, Style, &RunFolder)]) ->
             canvas.text((panel.left, top - 6.0), &entropies(find(false), find(true)), LABEL, Anchor::Start, GREY);
         }
     }
-    canvas.text(
-        (left, bottom + 10.0),
-        "attention weight; logarithmic axis: share of all weights",
-        LABEL,
-        Anchor::Start,
-        GREY,
-    );
+    let explained = [
+        "across: attention weight; up: share of all weights, logarithmic",
+        "numbers: entropy in nats, before → after / of uniform weights",
+    ];
+    for (at, line) in explained.iter().enumerate() {
+        canvas.text((20.0, bottom + 10.0 + 18.0 * at as f64), line, LABEL, Anchor::Start, GREY);
+    }
     let caption = format!(
         "{title}: histograms before training (grey) and after (colour), one seed a mix. Numbers: mean entropy of a query's weights in nats, \
          before → after / of uniform attention over the same keys. Lower is sparser."

@@ -239,7 +239,8 @@ fn caption(results: &TableResults, published: &Published) -> String {
     let what = number.map_or(format!("Results of \"{}\"", results.name), |n| format!("Table {n}"));
     let mut caption = format!("{what}, profile {}. ", results.profile);
     if !published.cells.is_empty() {
-        caption += "published: the paper's figures (WMT'14 and LM1B data, its model sizes). ";
+        let data = if results.name == "table2" { "WMT'14 and LM1B" } else { "other data" };
+        caption += &format!("Published: the paper's figures ({data}, its model sizes). ");
         if results.profile != "paper" {
             caption += &format!(
                 "The {} profile trains small models on other, small data: compare a row's Δ to V with the published Δ, \
