@@ -21,7 +21,8 @@ pub use cross::{CrossAttention, CrossState};
 pub use error::AttentionError;
 
 use cache::Cache;
-use heads::{linear, merge, split};
+pub(crate) use heads::linear;
+use heads::{merge, split};
 use mask::{Causal, Mask};
 use mixture::Mixture;
 use registry::Shape;

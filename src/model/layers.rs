@@ -1,18 +1,8 @@
-//! What encoder and decoder layers share: initial values, norms, the feed-forward block.
+//! What encoder and decoder layers share: norms, dropout, the feed-forward block.
 
+use crate::attention::linear;
 use tch::nn::{self, Module};
 use tch::Tensor;
-
-/// A Linear [d_in -> d_out] with Xavier-uniform weights and zero bias.
-pub fn linear(path: &nn::Path, d_in: i64, d_out: i64) -> nn::Linear {
-    let bound = (6.0 / (d_in + d_out) as f64).sqrt();
-    let config = nn::LinearConfig {
-        ws_init: nn::Init::Uniform { lo: -bound, up: bound },
-        bs_init: Some(nn::Init::Const(0.0)),
-        bias: true,
-    };
-    nn::linear(path, d_in, d_out, config)
-}
 
 /// Layer normalization over the last dimension, ε = 1e-6 (Tensor2Tensor's).
 pub fn layer_norm(path: &nn::Path, d_model: i64) -> nn::LayerNorm {
@@ -39,7 +29,7 @@ pub struct FeedForward {
 impl FeedForward {
     /// Widths d -> d_ff -> d; `dropout` acts after the relu.
     pub fn new(path: &nn::Path, d_model: i64, d_ff: i64, dropout: f64) -> Self {
-        Self { w1: linear(&(path / "w1"), d_model, d_ff), w2: linear(&(path / "w2"), d_ff, d_model), dropout }
+        Self { w1: linear(path / "w1", d_model, d_ff), w2: linear(path / "w2", d_ff, d_model), dropout }
     }
 
     /// x [.., d] -> [.., d].
