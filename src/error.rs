@@ -34,8 +34,8 @@ pub fn catch_panics() {
         let message = panic.payload();
         let text = message.downcast_ref::<String>().cloned();
         let text = text.or_else(|| message.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default();
-        // LibTorch adds a C++ backtrace to its first line
-        let first = text.lines().next().unwrap_or_default();
+        // LibTorch adds a C++ backtrace to its first line; a Debug text has it escaped
+        let first = text.split('\n').next().and_then(|line| line.split("\\n").next()).unwrap_or_default();
         let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
         eprintln!("error: this should not happen: {first}{place}");
         eprintln!("  results and checkpoints written so far are kept; out of memory? Then try a smaller batch");

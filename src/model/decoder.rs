@@ -145,7 +145,8 @@ impl Layer {
         let mut x = x + dropout(attended, rate, train);
         if let (Some((norm, cross)), Some(memory)) = (&self.cross, memory) {
             let seen = cross.forward(&norm.forward(&x), &memory.values, memory.padding.as_ref(), train)?;
-            x += dropout(seen, rate, train);
+            // not +=, which LibTorch does in place: the norm above keeps x for its gradient
+            x = &x + dropout(seen, rate, train);
         }
         let fed = self.feed_forward.forward(&self.feed_forward_norm.forward(&x), train);
         Ok(x + dropout(fed, rate, train))
