@@ -151,10 +151,11 @@ impl Task for LanguageModelling {
     }
 
     /// Per subword, and per word: the same sum over the number of words, each sentence's end mark counted as one.
-    fn score(&self, _folder: &Path) -> Result<Vec<Metric>> {
+    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Vec<Metric>> {
         let mut metrics = Vec::new();
-        for (split, store) in [("dev", &self.data.prepared.dev), ("test", &self.data.prepared.test)] {
-            let score = self.held_out(store)?;
+        let test = self.held_out(&self.data.prepared.test)?;
+        for (split, score, store) in [("dev", *dev, &self.data.prepared.dev), ("test", test, &self.data.prepared.test)]
+        {
             let words = store.counts.words[0] + store.len() as u64;
             metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
             metrics.push((format!("{split}.word_perplexity"), exp_mean(score.nll, words).into()));

@@ -54,8 +54,9 @@ pub trait Task {
     /// Cross-entropy of the dev split.
     fn dev(&self) -> Result<DevScore>;
 
-    /// The task's metrics on dev and test, at the end of training. May write what it generated into `folder`.
-    fn score(&self, folder: &Path) -> Result<Vec<Metric>>;
+    /// The task's metrics on dev and test, at the end of training; `dev` is the cross-entropy of the weights at hand.
+    /// May write what it generated into `folder`.
+    fn score(&self, dev: &DevScore, folder: &Path) -> Result<Vec<Metric>>;
 
     /// Every self-attention layer: stack (`encoder`, `decoder`), number, layer.
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)>;

@@ -209,7 +209,7 @@ impl Task for Translation {
         Ok(score)
     }
 
-    fn score(&self, folder: &Path) -> Result<Vec<Metric>> {
+    fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Vec<Metric>> {
         let mut metrics = Vec::new();
         let splits = [
             ("dev", &self.data.prepared.dev, self.data.corpus.dev.as_ref()),

@@ -59,6 +59,8 @@ struct Trainer<'a> {
     batches: Vec<Vec<u32>>,
     /// Seconds of earlier sessions; `state.seconds` adds this session's.
     earlier: f64,
+    /// This session's last evaluation, and its step.
+    evaluated: Option<(u64, DevScore)>,
     /// Step of the newest full checkpoint.
     saved: Option<u64>,
     started: Instant,
@@ -113,6 +115,7 @@ pub fn train(job: &Job) -> Result<Trained> {
         adam,
         batches: job.task.epoch(state.epoch),
         earlier: state.seconds,
+        evaluated: None,
         saved: resumed.then_some(state.step),
         state,
         started: Instant::now(),
@@ -123,10 +126,14 @@ pub fn train(job: &Job) -> Result<Trained> {
     let scoring = Instant::now();
     select_weights(job, &trainer.state)?;
     job.progress.say(&format!("{}: scoring", job.name));
-    let dev = job.task.dev()?;
+    let dev = match trainer.evaluated {
+        // the weights just evaluated are the ones to score
+        Some((step, dev)) if step == trainer.state.step && trainer.keeps_last_weights() => dev,
+        _ => job.task.dev()?,
+    };
     let mut metrics: Vec<Metric> =
         vec![("dev.loss".into(), dev.loss().into()), ("dev.perplexity".into(), dev.loss().exp().into())];
-    for metric in job.task.score(job.folder)? {
+    for metric in job.task.score(&dev, job.folder)? {
         if metrics.iter().all(|(name, _)| *name != metric.0) {
             metrics.push(metric);
         }
@@ -178,6 +185,15 @@ impl Trainer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the weights to test are those of the last step.
+    fn keeps_last_weights(&self) -> bool {
+        match self.job.run.train.select {
+            Select::Last => true,
+            Select::Best => self.state.best.is_some_and(|(step, _)| step == self.state.step),
+            Select::Average => self.state.kept == [self.state.step],
+        }
     }
 
     /// One optimizer step on `accumulate` batches, as if they were one; the gradient's norm before clipping.
@@ -236,6 +252,7 @@ impl Trainer<'_> {
         if !loss.is_finite() {
             return Err(self.diverged(&format!("the dev loss is {loss} at step {step}")));
         }
+        self.evaluated = Some((step, dev));
         if self.state.best.is_none_or(|(_, best)| loss < best.0) {
             self.state.best = Some((step, Exact(loss)));
             if job.run.train.select == Select::Best {
