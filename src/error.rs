@@ -36,9 +36,18 @@ pub fn catch_panics() {
         let text = text.or_else(|| message.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default();
         // LibTorch adds a C++ backtrace to its first line; a Debug text has it escaped
         let first = text.split('\n').next().and_then(|line| line.split("\\n").next()).unwrap_or_default();
-        let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
-        eprintln!("error: this should not happen: {first}{place}");
-        eprintln!("  results and checkpoints written so far are kept; out of memory? Then try a smaller batch");
+        if first.contains("failed printing to stdout") {
+            // whoever read our output has seen enough
+            std::process::exit(0);
+        }
+        if ["not enough memory", "out of memory"].iter().any(|text| first.contains(text)) {
+            eprintln!("error: out of memory: {first}");
+            eprintln!("  try a smaller train.batch_tokens with a larger train.accumulate, or a smaller model");
+        } else {
+            let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
+            eprintln!("error: this should not happen: {first}{}", place.unwrap_or_default());
+        }
+        eprintln!("  results and checkpoints written so far are kept");
         std::process::exit(1);
     }));
 }

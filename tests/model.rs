@@ -82,6 +82,24 @@ fn a_language_models_steps_give_what_the_whole_prefix_gives() {
 }
 
 #[test]
+fn parameters_are_counted_without_making_them() {
+    for mix in MIXES {
+        for cross in [true, false] {
+            let mut config = config(mix);
+            let variables = double_store(2);
+            if cross {
+                Seq2Seq::new(&variables.root(), &config).unwrap();
+            } else {
+                config.encoder_layers = 0;
+                LanguageModel::new(&variables.root(), &config).unwrap();
+            }
+            let counted = synthesizer::model::count_parameters(&variables);
+            assert_eq!(config.parameters(cross).unwrap(), counted, "{mix}");
+        }
+    }
+}
+
+#[test]
 fn padding_changes_nothing() {
     for mix in MIXES {
         let variables = double_store(5);

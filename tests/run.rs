@@ -67,7 +67,7 @@ fn text(output: &Output) -> String {
 #[track_caller]
 fn ends_with_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", text(output));
-    assert!(!text(output).contains("panicked"), "{}", text(output));
+    assert!(!text(output).contains("should not happen"), "{}", text(output));
 }
 
 fn rows(csv: &Path) -> Vec<csv::StringRecord> {
@@ -152,6 +152,72 @@ fn ctrl_c_saves_and_the_same_command_goes_on() {
     let again = place.run(&["run", "toy.toml", "--stop-after", "3"]);
     ends_with_code(&again, 130);
     assert!(text(&again).contains("goes on after step"), "{}", text(&again));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_run_goes_on_to_the_same_weights() {
+    let (killed, whole) = (Workplace::new(12, r#"["R+V"]"#), Workplace::new(12, r#"["R+V"]"#));
+    for round in 0.. {
+        let mut child =
+            killed.command(&["run", "toy.toml"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(150 + 60 * round));
+        let ended = child.try_wait().unwrap().is_some();
+        // SIGKILL: nothing can be saved
+        let _ = child.kill();
+        child.wait().unwrap();
+        if ended {
+            break;
+        }
+    }
+    ends_with_code(&killed.run(&["run", "toy.toml"]), 0);
+    ends_with_code(&whole.run(&["run", "toy.toml"]), 0);
+    let weights = |place: &Workplace| {
+        let bytes = std::fs::read(place.path("results/custom/toy/R+V-s1/checkpoint/final.safetensors")).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let tensors = file.tensors().into_iter().map(|(name, view)| (name, view.data().to_vec()));
+        tensors.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert!(weights(&killed) == weights(&whole), "weights differ");
+}
+
+#[cfg(unix)]
+#[test]
+fn side_by_side_runs_stop_together_and_go_on() {
+    let place = Workplace::new(100_000, r#"["V", "R"]"#);
+    let child = place
+        .command(&["run", "toy.toml", "--jobs", "2"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = |name: &str| {
+        std::fs::read_to_string(place.path(&format!("results/custom/toy/{name}/log.csv")))
+            .map_or(0, |text| text.lines().count())
+    };
+    let started = Instant::now();
+    while lines("V-s1") < 3 || lines("R-s1") < 3 {
+        assert!(started.elapsed() < Duration::from_secs(120), "no step was taken");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // SIGTERM to the one process that the user knows of
+    // SAFETY: a signal to a child of ours that has not been waited for
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    ends_with_code(&child.wait_with_output().unwrap(), 130);
+    for name in ["V-s1", "R-s1"] {
+        assert!(
+            place.path(&format!("results/custom/toy/{name}/checkpoint/last.safetensors")).exists(),
+            "{name} is saved"
+        );
+    }
+    let text = std::fs::read_to_string(place.path("toy.toml")).unwrap().replace("steps = 100000", "steps = 4");
+    place.write(&text);
+    let fresh = place.run(&["run", "toy.toml", "--jobs", "2", "--fresh"]);
+    ends_with_code(&fresh, 0);
+    assert_eq!(
+        rows(&place.path("results/custom/toy.csv")).iter().map(|row| row[2].to_string()).collect::<Vec<_>>(),
+        ["V", "R"]
+    );
 }
 
 #[test]

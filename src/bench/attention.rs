@@ -1,12 +1,12 @@
 //! Time and memory of the self-attention layer, every mix in turn.
 
-use super::memory;
 use super::sampling::{in_turn, Limits, Spread};
 use crate::attention::cost::{CostError, Layer};
 use crate::attention::registry::Shape;
 use crate::attention::{AttentionConfig, AttentionError, Mixing, SelfAttention};
 use crate::experiment::Mix;
 use crate::train::device;
+use crate::train::memory;
 use serde::Serialize;
 use std::time::Instant;
 use tch::{nn, Cuda, Device, Kind, TchError, Tensor};

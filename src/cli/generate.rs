@@ -37,36 +37,54 @@ pub fn run(args: Args) -> Result<()> {
     let device = device::resolve(args.device)?;
     let mut generator = task::build_generator(&run, &args.run_dir, device)?;
     checkpoint::load_weights(&weights, generator.variables_mut())?;
-    let stdin = std::io::stdin().lock();
-    let mut batch = Vec::new();
-    for (index, line) in stdin.lines().enumerate() {
-        let line = line.with_context(|| format!("line {} of stdin is not UTF-8 text", index + 1))?;
-        batch.push(line.trim_end_matches('\r').to_string());
-        if batch.len() as u64 == args.batch {
-            answer(generator.as_ref(), &mut batch, args.json)?;
+    let mut session = Session { generator, json: args.json, first: 1, batch: Vec::new() };
+    for (index, line) in std::io::stdin().lock().lines().enumerate() {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => {
+                session.answer()?;
+                return Err(error).with_context(|| format!("line {} of stdin cannot be read as UTF-8 text", index + 1));
+            }
+        };
+        session.batch.push(line.trim_end_matches('\r').to_string());
+        if session.batch.len() as u64 == args.batch && !session.answer()? {
+            return Ok(());
         }
     }
-    answer(generator.as_ref(), &mut batch, args.json)
+    session.answer().map(drop)
 }
 
-fn answer(generator: &dyn task::Generator, batch: &mut Vec<String>, json: bool) -> Result<()> {
-    if batch.is_empty() {
-        return Ok(());
-    }
-    let mut stdout = std::io::stdout().lock();
-    for (input, output) in batch.iter().zip(generator.generate(batch)?) {
-        let written = if json {
-            writeln!(stdout, "{}", serde_json::json!({ "input": input, "output": output }))
-        } else {
-            writeln!(stdout, "{}", output.replace('\n', " "))
-        };
-        match written {
-            // whoever read us has seen enough
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            written => written.context("cannot write to stdout")?,
+struct Session {
+    generator: Box<dyn task::Generator>,
+    json: bool,
+    /// Number of the batch's first line.
+    first: usize,
+    batch: Vec<String>,
+}
+
+impl Session {
+    /// Answers the lines at hand; false once nobody reads the answers any more.
+    fn answer(&mut self) -> Result<bool> {
+        if self.batch.is_empty() {
+            return Ok(true);
         }
+        let mut stdout = std::io::stdout().lock();
+        let lines = std::mem::take(&mut self.batch);
+        for (index, (input, output)) in lines.iter().zip(self.generator.generate(&lines)?).enumerate() {
+            if let Some((tokens, taken)) = output.cut {
+                eprintln!("line {}: {tokens} tokens, of which the model takes the first {taken}", self.first + index);
+            }
+            let written = if self.json {
+                writeln!(stdout, "{}", serde_json::json!({ "input": input, "output": output.text }))
+            } else {
+                writeln!(stdout, "{}", output.text.replace('\n', " "))
+            };
+            match written.and_then(|()| stdout.flush()) {
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(false),
+                written => written.context("cannot write to stdout")?,
+            }
+        }
+        self.first += lines.len();
+        Ok(true)
     }
-    stdout.flush().context("cannot write to stdout")?;
-    batch.clear();
-    Ok(())
 }

@@ -9,6 +9,7 @@ pub mod generate;
 pub mod parity;
 pub mod report;
 pub mod run;
+mod side_by_side;
 pub mod validate;
 
 use clap::{Parser, Subcommand};

@@ -1,21 +1,20 @@
 //! `synthesizer run`.
 
-use crate::bench::memory;
+use super::side_by_side::side_by_side;
 use crate::error::Outcome;
 use crate::experiment::{self, Plan, PlannedRun};
 use crate::files::write_atomically;
 use crate::task;
 use crate::train::device::{self, DeviceChoice};
 use crate::train::interrupt::Interrupt;
+use crate::train::memory;
 use crate::train::outcome::{self, Circumstances};
 use crate::train::progress::{clock, Progress};
 use crate::train::trainer::{self, Job};
 use crate::train::{checkpoint, trainer::Trained};
 use anyhow::{bail, Context, Result};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
 use std::time::Duration;
 use tch::Device;
 
@@ -24,162 +23,142 @@ use tch::Device;
 pub struct Args {
     /// Experiment files, or folders of them
     #[arg(required = true)]
-    paths: Vec<PathBuf>,
+    pub(super) paths: Vec<PathBuf>,
     /// Where to train
     #[arg(long, value_enum, default_value_t)]
-    device: DeviceChoice,
+    pub(super) device: DeviceChoice,
     /// Throw away what earlier calls left of these runs, and start again
     #[arg(long)]
-    fresh: bool,
+    pub(super) fresh: bool,
     /// Threads of one operation [default: all cores]
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..=4096))]
-    threads: Option<i32>,
+    pub(super) threads: Option<i32>,
     /// Only the runs whose name contains this, such as `R+V` or `-s1`
     #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
+    pub(super) only: Option<String>,
     /// Only the run of exactly this name (what `--jobs` starts its processes with)
     #[arg(long, value_name = "NAME", hide = true)]
-    name: Option<String>,
+    pub(super) name: Option<String>,
+    /// Plain lines even on a terminal
+    #[arg(long, hide = true)]
+    pub(super) lines: bool,
     /// Runs at a time, each a process of its own with its share of the threads
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
+    pub(super) jobs: u16,
     /// Stop and save after so many steps of this call, as Ctrl-C does
     #[arg(long, value_name = "STEPS")]
-    stop_after: Option<u64>,
+    pub(super) stop_after: Option<u64>,
     /// Print the plan and stop
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Where results go
     #[arg(long, default_value = "results", value_name = "FOLDER")]
-    results: PathBuf,
+    pub(super) results: PathBuf,
 }
 
 /// How far a run is.
-enum Standing {
+pub(super) enum Standing {
     Done,
     Started(u64),
     New,
 }
 
+/// An experiment file, its whole plan, and which of its runs were asked for.
+pub(super) struct Wanted {
+    /// Where the experiment stands.
+    pub(super) file: PathBuf,
+    /// Every run, in the order of the CSV's rows.
+    pub(super) plan: Plan,
+    /// Whether each is wanted.
+    chosen: Vec<bool>,
+}
+
+impl Wanted {
+    /// The runs that were asked for.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &PlannedRun> {
+        self.plan.runs.iter().zip(&self.chosen).filter_map(|(planned, chosen)| chosen.then_some(planned))
+    }
+
+    /// Rewrites the column's CSV from what is finished.
+    pub(super) fn write_csv(&self) -> Result<()> {
+        outcome::write_column(&self.plan.results_csv, &self.plan.runs)
+    }
+}
+
 /// Plans, trains what is not done, and writes each result the moment it exists.
 pub fn run(args: Args) -> Result<()> {
-    let plans = plans(&args)?;
+    let wanted = plans(&args)?;
     let device = device::resolve(args.device)?;
     if let Some(threads) = args.threads {
         tch::set_num_threads(threads);
     }
     memory::keep_freed();
     if args.fresh && !args.dry_run {
-        for planned in plans.iter().flat_map(|(_, plan)| &plan.runs) {
+        for planned in wanted.iter().flat_map(Wanted::runs) {
             clear(&planned.folder)?;
         }
     }
     let mut waiting = 0;
-    for (_, plan) in &plans {
-        waiting += print_plan(plan)?;
+    for wanted in &wanted {
+        waiting += print_plan(wanted, args.name.is_none())?;
     }
     if args.dry_run {
         return Ok(());
     }
-    eprintln!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads());
     if args.jobs > 1 && waiting > 1 {
-        return side_by_side(&args, &plans);
+        return side_by_side(&args, &wanted);
+    }
+    if args.name.is_none() {
+        eprintln!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads());
     }
     let interrupt = Interrupt::after(args.stop_after.unwrap_or(u64::MAX)).listen()?;
-    for (_, plan) in &plans {
-        for planned in &plan.runs {
+    let mut failure = None;
+    for wanted in &wanted {
+        for planned in wanted.runs() {
             if matches!(standing(planned)?, Standing::Done) {
                 continue;
             }
-            let row = train(planned, device, &interrupt)?;
-            outcome::save(&planned.folder, &row)?;
-            outcome::write_column(&plan.results_csv, &plan.runs)?;
-        }
-        outcome::write_column(&plan.results_csv, &plan.runs)?;
-        println!("{}", plan.results_csv.display());
-    }
-    Ok(())
-}
-
-/// The plan of each experiment file.
-fn plans(args: &Args) -> Result<Vec<(PathBuf, Plan)>> {
-    let mut plans = Vec::new();
-    for (experiment, mut plan) in experiment::plan_all(&args.paths, &args.results)? {
-        plan.runs.retain(|planned| {
-            args.only.as_ref().is_none_or(|only| planned.name.contains(only.as_str()))
-                && args.name.as_ref().is_none_or(|name| planned.name == *name)
-        });
-        plans.push((experiment.source.path, plan));
-    }
-    if plans.iter().all(|(_, plan)| plan.runs.is_empty()) {
-        let wanted = args.only.as_deref().or(args.name.as_deref()).unwrap_or_default();
-        bail!("no run's name contains {wanted:?}");
-    }
-    Ok(plans)
-}
-
-/// Trains every waiting run in a process of its own, `jobs` at a time.
-fn side_by_side(args: &Args, plans: &[(PathBuf, Plan)]) -> Result<()> {
-    let mut queue = Vec::new();
-    for (file, plan) in plans {
-        for planned in &plan.runs {
-            if !matches!(standing(planned)?, Standing::Done) {
-                queue.push((file, planned));
+            match train(planned, device, &args, &interrupt) {
+                Ok(row) => outcome::save(&planned.folder, &row)?,
+                // one run that diverges doesn't take the others with it
+                Err(error) if matches!(error.downcast_ref(), Some(Outcome::Failed(_))) => {
+                    eprintln!("error: {error}");
+                    failure = failure.or(Some(error));
+                }
+                Err(error) => return Err(error),
+            }
+            // of several processes only the one that started them writes the CSV
+            if args.name.is_none() {
+                wanted.write_csv()?;
             }
         }
-    }
-    let jobs = usize::from(args.jobs).min(queue.len());
-    let threads = (args.threads.unwrap_or_else(tch::get_num_threads) / jobs as i32).max(1);
-    eprintln!("{jobs} at a time, {threads} threads each");
-    let interrupt = Interrupt::default().listen()?;
-    let program = std::env::current_exe().context("cannot find this program to start it again")?;
-    let next = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                while let Some((file, planned)) = queue.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    if interrupt.before_step() {
-                        return;
-                    }
-                    if let Err(error) = child(&program, args, threads, file, planned) {
-                        failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(error);
-                    }
-                }
-            });
+        if args.name.is_none() {
+            wanted.write_csv()?;
+            println!("{}", wanted.plan.results_csv.display());
         }
-    });
-    for (_, plan) in plans {
-        outcome::write_column(&plan.results_csv, &plan.runs)?;
-        println!("{}", plan.results_csv.display());
     }
-    let failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if interrupt.before_step() {
-        return Err(Outcome::Interrupted("what was running is saved; the same command goes on".into()).into());
-    }
-    match failures.into_iter().next() {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    failure.map_or(Ok(()), Err)
 }
 
-/// One run in a process of its own; its lines come out on our standard error.
-fn child(program: &Path, args: &Args, threads: i32, file: &Path, planned: &PlannedRun) -> Result<()> {
-    let mut command = Command::new(program);
-    command.arg("run").arg(file).args(["--name", &planned.name, "--threads", &threads.to_string()]);
-    command.args(["--device", &args.device.to_string()]).arg("--results").arg(&args.results);
-    if let Some(steps) = args.stop_after {
-        command.args(["--stop-after", &steps.to_string()]);
+fn plans(args: &Args) -> Result<Vec<Wanted>> {
+    let mut all = Vec::new();
+    for (experiment, plan) in experiment::plan_all(&args.paths, &args.results)? {
+        let missing = experiment.missing_files();
+        if !missing.is_empty() {
+            return Err(experiment::Problems(missing).into());
+        }
+        let chosen = |planned: &PlannedRun| {
+            args.only.as_ref().is_none_or(|only| planned.name.contains(only.as_str()))
+                && args.name.as_ref().is_none_or(|name| planned.name == *name)
+        };
+        let chosen = plan.runs.iter().map(chosen).collect();
+        all.push(Wanted { file: experiment.source.path, plan, chosen });
     }
-    // LibTorch's pool is made by then with as many threads as OpenMP says
-    command.env("OMP_NUM_THREADS", threads.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
-    let status = command.status().with_context(|| format!("{}: cannot start", planned.name))?;
-    match status.code() {
-        Some(0) => Ok(()),
-        Some(130) => Err(Outcome::Interrupted(format!("{} is saved", planned.name)).into()),
-        Some(2) => bail!("{}: see its message above", planned.name),
-        _ => Err(Outcome::Failed(format!("{}: ended with {status}; see its message above", planned.name)).into()),
+    if all.iter().all(|wanted| wanted.runs().next().is_none()) {
+        let text = args.only.as_deref().or(args.name.as_deref()).unwrap_or_default();
+        bail!("no run's name contains {text:?}");
     }
+    Ok(all)
 }
 
 fn config_file(folder: &Path) -> PathBuf {
@@ -187,7 +166,7 @@ fn config_file(folder: &Path) -> PathBuf {
 }
 
 /// What is there of a run; an error if its folder holds a run of other settings.
-fn standing(planned: &PlannedRun) -> Result<Standing> {
+pub(super) fn standing(planned: &PlannedRun) -> Result<Standing> {
     let file = config_file(&planned.folder);
     if !file.exists() {
         return Ok(Standing::New);
@@ -226,12 +205,14 @@ fn differences(found: &str, wanted: &str) -> String {
     format!("there: {}; here: {}", only(&found, &wanted), only(&wanted, &found))
 }
 
-/// Prints a file's runs; how many are left to train.
-fn print_plan(plan: &Plan) -> Result<usize> {
-    println!("{}: {} runs -> {}", plan.title, plan.runs.len(), plan.results_csv.display());
-    let widest = plan.runs.iter().map(|planned| planned.name.chars().count()).max().unwrap_or(0);
+/// Prints a file's runs, if `say`; how many are left to train.
+fn print_plan(wanted: &Wanted, say: bool) -> Result<usize> {
+    let runs: Vec<&PlannedRun> = wanted.runs().collect();
     let mut waiting = 0;
-    for planned in &plan.runs {
+    let mut lines =
+        vec![format!("{}: {} runs -> {}", wanted.plan.title, runs.len(), wanted.plan.results_csv.display())];
+    let widest = runs.iter().map(|planned| planned.name.chars().count()).max().unwrap_or(0);
+    for planned in runs {
         let run = &planned.run;
         let standing = match standing(planned)? {
             Standing::Done => "done".to_string(),
@@ -240,15 +221,15 @@ fn print_plan(plan: &Plan) -> Result<usize> {
         };
         waiting += usize::from(standing != "done");
         let (trainable, total) = task::count_parameters(run)?;
-        println!(
-            "  {:<widest$}  {:>10} parameters ({:>10} trainable)  {} steps of at most {} tokens a side  {}",
+        lines.push(format!(
+            "  {:<widest$}  {total:>11} parameters ({trainable:>11} trainable)  {} steps of at most {} tokens a side  {standing}",
             planned.name,
-            total,
-            trainable,
             run.train.steps,
             run.train.batch_tokens * run.train.accumulate,
-            standing
-        );
+        ));
+    }
+    if say {
+        println!("{}", lines.join("\n"));
     }
     Ok(waiting)
 }
@@ -264,24 +245,45 @@ fn clear(folder: &Path) -> Result<()> {
             _ => Ok(()),
         }
     };
-    for name in ["metrics.json", "config.toml", "log.csv", "attention.csv", "checkpoint"] {
+    // config.toml last: while it stands, what is left is known to be of its settings
+    for name in ["metrics.json", "checkpoint", "log.csv", "attention.csv", "tokenizer.json"] {
         remove(&folder.join(name))?;
     }
-    Ok(())
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("events.out.tfevents.") || name.ends_with(".hypotheses.txt") || name.ends_with(".tmp") {
+            remove(&entry.path())?;
+        }
+    }
+    remove(&folder.join("config.toml"))
+}
+
+/// Held while a run trains: two processes in one folder would spoil each other's log and checkpoint.
+fn lock(folder: &Path) -> Result<File> {
+    std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    let path = folder.join(".lock");
+    let file = File::create(&path).with_context(|| format!("{}: cannot make this file", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!("{}: another process trains this run", folder.display()),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("{}: cannot be locked", path.display())),
+    }
 }
 
 fn train(
     planned: &PlannedRun,
     device: Device,
+    args: &Args,
     interrupt: &Interrupt,
 ) -> Result<serde_json::Map<String, serde_json::Value>> {
     let run = &planned.run;
+    let _lock = lock(&planned.folder)?;
     let task = task::build(run, device).with_context(|| planned.name.clone())?;
     let standing = standing(planned)?;
     write_atomically(&config_file(&planned.folder), run.to_toml().as_bytes())?;
     task.save_assets(&planned.folder)?;
     let done = if let Standing::Started(step) = standing { step } else { 0 };
-    let progress = Progress::new(&planned.name, run.train.steps, done);
+    let progress = if args.lines { Progress::Lines } else { Progress::new(&planned.name, run.train.steps, done) };
     for note in task.notes() {
         progress.say(&format!("{}: {note}", planned.name));
     }

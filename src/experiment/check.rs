@@ -38,6 +38,11 @@ impl Findings {
         self.need(value <= LARGEST, &[key], format!("`{name} = {value}` is above {LARGEST}"), "give a smaller number");
     }
 
+    fn at_most(&mut self, key: &'static str, value: i64, most: i64) {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        self.need(value <= most, &[key], format!("`{name} = {value}` is above {most}"), format!("give {most} or less"));
+    }
+
     fn within(&mut self, key: &'static str, value: f64, range: &str, holds: bool) {
         let name = key.rsplit('.').next().unwrap_or(key);
         let help = format!("give a number in {range}");
@@ -58,6 +63,7 @@ pub fn check(run: &Run) -> Vec<Finding> {
     check_train(run, &mut found);
     if let Some(decode) = &run.decode {
         found.at_least("decode.beam", decode.beam as i64, 1);
+        found.at_most("decode.beam", decode.beam as i64, 1024);
         found.at_least("decode.batch", decode.batch as i64, 1);
         found.at_least("decode.max_extra", decode.max_extra as i64, 0);
         let penalty = decode.length_penalty;
@@ -167,6 +173,7 @@ fn check_train(run: &Run, found: &mut Findings) {
     let train = &run.train;
     found.at_least("train.steps", train.steps as i64, 1);
     found.at_least("train.accumulate", train.accumulate as i64, 1);
+    found.at_most("train.accumulate", train.accumulate as i64, 65_536);
     found.at_least("train.log_every", train.log_every as i64, 1);
     found.at_least("train.evaluate_every", train.evaluate_every as i64, 1);
     found.at_least("train.average", train.average as i64, 1);

@@ -7,6 +7,8 @@ pub mod language_model;
 pub mod layers;
 pub mod seq2seq;
 
+use crate::attention::cost::{CostError, Layer};
+use crate::attention::registry::Shape;
 use crate::attention::{AttentionConfig, AttentionError, Mixing, Term};
 use tch::Tensor;
 
@@ -51,6 +53,25 @@ impl TransformerConfig {
             dropout: self.attention_dropout,
             causal,
         }
+    }
+}
+
+impl TransformerConfig {
+    /// Trainable and total parameters, without making a tensor; with `cross`, decoder layers attend to a memory.
+    pub fn parameters(&self, cross: bool) -> Result<(u64, u64), CostError> {
+        let shape = Shape { d_model: self.d_model, heads: self.heads, max_length: self.max_length };
+        let attention = Layer::new(&self.terms, shape, self.mixing)?.parameters();
+        let [d, ff, vocabulary, encoder, decoder] =
+            [self.d_model, self.d_ff, self.vocabulary, self.encoder_layers, self.decoder_layers]
+                .map(|size| size as u64);
+        let norm = 2 * d;
+        let feed_forward = 2 * d * ff + ff + d;
+        let layer = 2 * norm + feed_forward;
+        let cross_layer = if cross { norm + 4 * (d * d + d) } else { 0 };
+        let stacks = u64::from(encoder > 0) + 1;
+        let around = vocabulary * d + (encoder + decoder) * layer + decoder * cross_layer + stacks * norm;
+        let layers = encoder + decoder;
+        Ok((around + layers * attention.trainable, around + layers * attention.total))
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::attention_view::{histogram, Histogram};
 use super::tokens::{cross_entropy, evaluation_batches, pad, TokenizedCorpus};
-use super::{tokenizer_file, transformer_config, DevScore, Generator, Metric, Task};
+use super::{encode_line, tokenizer_file, transformer_config, Answer, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
 use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::experiment::Run;
 use crate::metric::perplexity::exp_mean;
 use crate::model::language_model::LanguageModel;
-use anyhow::{bail, Result};
+use anyhow::Result;
 use std::path::Path;
 use tch::{nn, Device, Kind, Tensor};
 
@@ -63,15 +63,12 @@ impl Generator for Completer {
         &mut self.variables
     }
 
-    fn generate(&self, lines: &[String]) -> Result<Vec<String>> {
+    fn generate(&self, lines: &[String]) -> Result<Vec<Answer>> {
         lines
             .iter()
             .map(|line| {
-                let beginning = self.tokenizer.encode(line)?;
-                if beginning.len() + 1 > self.max_length {
-                    bail!("a line of {} tokens leaves no room in max_length {}", beginning.len(), self.max_length);
-                }
-                self.tokenizer.decode(&self.complete(&beginning)?)
+                let (beginning, cut) = encode_line(&self.tokenizer, line, self.max_length - 1)?;
+                Ok(Answer { text: self.tokenizer.decode(&self.complete(&beginning)?)?, cut })
             })
             .collect()
     }

@@ -6,6 +6,7 @@ pub mod tokens;
 pub mod translation;
 
 use crate::attention::SelfAttention;
+use crate::data::tokenizer::Tokenizer;
 use crate::experiment::{ModelConfig, Run, TaskKind};
 use crate::model::TransformerConfig;
 use anyhow::{Context, Result};
@@ -68,13 +69,22 @@ pub trait Task {
     fn save_assets(&self, folder: &Path) -> Result<()>;
 }
 
+/// What a model makes of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its output.
+    pub text: String,
+    /// If the line was too long: its tokens, and how many of them were taken.
+    pub cut: Option<(usize, usize)>,
+}
+
 /// A trained model that turns lines into lines.
 pub trait Generator {
     /// Every variable, to load weights into.
     fn variables_mut(&mut self) -> &mut nn::VarStore;
 
-    /// One line out for each line in.
-    fn generate(&self, lines: &[String]) -> Result<Vec<String>>;
+    /// One answer for each line in.
+    fn generate(&self, lines: &[String]) -> Result<Vec<Answer>>;
 }
 
 /// Reads the run's data and builds its model on `device`; initial values come from the run's seed.
@@ -87,7 +97,7 @@ pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
 
 /// The run's model with the tokenizer of its folder, its weights not loaded yet.
 pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<dyn Generator>> {
-    let tokenizer = crate::data::tokenizer::Tokenizer::load(&tokenizer_file(folder))
+    let tokenizer = Tokenizer::load(&tokenizer_file(folder))
         .with_context(|| format!("{}: not a run that can generate", folder.display()))?;
     Ok(match run.task {
         TaskKind::Translation => Box::new(translation::Translator::new(run, tokenizer, device)?),
@@ -97,15 +107,16 @@ pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<d
 
 /// Trainable and total parameters of the run's model, with a vocabulary of the full size.
 pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
-    let variables = nn::VarStore::new(Device::Cpu);
     let config = transformer_config(run, run.data.vocabulary);
-    match run.task {
-        TaskKind::Translation => drop(crate::model::seq2seq::Seq2Seq::new(&variables.root(), &config)?),
-        TaskKind::LanguageModelling => {
-            drop(crate::model::language_model::LanguageModel::new(&variables.root(), &config)?)
-        }
-    }
-    Ok(crate::model::count_parameters(&variables))
+    Ok(config.parameters(run.task == TaskKind::Translation)?)
+}
+
+/// Ids of a line, the first `most` of them, and what was cut.
+fn encode_line(tokenizer: &Tokenizer, line: &str, most: usize) -> Result<(Vec<u32>, Option<(usize, usize)>)> {
+    let mut tokens = tokenizer.encode(line)?;
+    let cut = (tokens.len() > most).then_some((tokens.len(), most));
+    tokens.truncate(most);
+    Ok((tokens, cut))
 }
 
 fn tokenizer_file(folder: &Path) -> PathBuf {

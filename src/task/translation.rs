@@ -2,7 +2,7 @@
 
 use super::attention_view::{histogram, Histogram};
 use super::tokens::{cross_entropy, evaluation_batches, pad, TokenizedCorpus};
-use super::{tokenizer_file, transformer_config, DevScore, Generator, Metric, Task};
+use super::{encode_line, tokenizer_file, transformer_config, Answer, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
 use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
@@ -61,10 +61,9 @@ impl Translator {
             let options = BeamOptions {
                 beam: self.decode.beam,
                 length_penalty: self.decode.length_penalty,
-                // the last step's input stands at max_length - 1
                 max_length: batch
                     .iter()
-                    .map(|source| (source.len() + self.decode.max_extra).min(self.max_length - 1))
+                    .map(|source| (source.len() + self.decode.max_extra).min(self.max_length))
                     .collect(),
                 begin: BEGIN,
                 end: END,
@@ -88,16 +87,12 @@ impl Generator for Translator {
         &mut self.variables
     }
 
-    fn generate(&self, lines: &[String]) -> Result<Vec<String>> {
-        let sources = lines
-            .iter()
-            .map(|line| {
-                let mut tokens = self.tokenizer.encode(line)?;
-                tokens.truncate(self.max_tokens);
-                Ok(tokens)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        self.translate(&sources)?.iter().map(|tokens| self.tokenizer.decode(tokens)).collect()
+    fn generate(&self, lines: &[String]) -> Result<Vec<Answer>> {
+        let encoded = lines.iter().map(|line| encode_line(&self.tokenizer, line, self.max_tokens));
+        let (sources, cuts): (Vec<_>, Vec<_>) = encoded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let translations = self.translate(&sources)?;
+        let answers = translations.iter().zip(cuts);
+        answers.map(|(tokens, cut)| Ok(Answer { text: self.tokenizer.decode(tokens)?, cut })).collect()
     }
 }
 
@@ -230,6 +225,7 @@ impl Task for Translation {
                 let language = Language::from_code(&self.run.data.target);
                 let tokenized = corpus_bleu(&hypotheses, &references, &Tokenization::WmtTokenized(language))?;
                 metrics.push(("test.bleu_tokenized".into(), tokenized.score.into()));
+                metrics.push(("test.bleu_tokenized.signature".into(), tokenized.signature.into()));
             }
         }
         Ok(metrics)

@@ -36,6 +36,9 @@ pub struct State {
     pub seconds: f64,
     /// Hash of the resolved config.
     pub config_hash: String,
+    /// Hash of the data.
+    #[serde(default)]
+    pub data_hash: String,
 }
 
 /// A float that survives JSON to the bit.

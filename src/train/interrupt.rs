@@ -36,10 +36,15 @@ impl Interrupt {
         Self { asked: Arc::default(), steps_left: Arc::new(AtomicU64::new(steps)) }
     }
 
+    /// Whether somebody asked.
+    pub fn asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+
     /// Whether the run is to stop before its next step. Asked once a step.
     pub fn before_step(&self) -> bool {
         let spent =
             self.steps_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err();
-        spent || self.asked.load(Ordering::SeqCst)
+        spent || self.asked()
     }
 }

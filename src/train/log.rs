@@ -30,6 +30,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// The line of a step that diverged.
+    pub fn diverged(self, step: u64) -> Line {
+        Line { step, loss: f64::NAN, ..self }
+    }
+
     /// The numbers that there are, under names for TensorBoard.
     pub fn scalars(&self, alpha_columns: &[String]) -> Vec<(String, f64)> {
         let fixed = [
@@ -81,7 +86,13 @@ impl Log {
         Ok(Self { path: path.into(), writer: csv::Writer::from_writer(file) })
     }
 
-    /// Appends a line, at once on disk.
+    /// Makes the lines so far durable.
+    pub fn sync(&self) -> Result<()> {
+        let synced = self.writer.get_ref().sync_data();
+        synced.with_context(|| format!("{}: cannot write the log", self.path.display()))
+    }
+
+    /// Appends a line, at once in the file.
     pub fn write(&mut self, line: &Line) -> Result<()> {
         let dev = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
         let mut record = vec![

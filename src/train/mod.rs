@@ -7,6 +7,7 @@ pub mod device;
 pub mod interrupt;
 pub mod libtorch;
 pub mod log;
+pub mod memory;
 pub mod outcome;
 pub mod parameters;
 pub mod progress;

@@ -82,22 +82,12 @@ pub fn load(folder: &Path) -> Result<Option<Map<String, Value>>> {
     Ok(Some(row))
 }
 
-/// Rewrites a column's CSV from the metrics.json of every run folder beside it, planned ones first and in their order.
+/// Rewrites a column's CSV: a row for each planned run that is finished with the planned settings, in the plan's order.
 pub fn write_column(csv_path: &Path, planned: &[PlannedRun]) -> Result<()> {
-    let mut folders: Vec<PathBuf> = planned.iter().map(|planned| planned.folder.clone()).collect();
-    let mut others: Vec<PathBuf> = match planned.first().and_then(|first| first.folder.parent()) {
-        Some(parent) if parent.exists() => std::fs::read_dir(parent)
-            .with_context(|| format!("{}: cannot list", parent.display()))?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.is_dir() && !folders.contains(path))
-            .collect(),
-        _ => Vec::new(),
-    };
-    others.sort();
-    folders.extend(others);
     let mut rows = Vec::new();
-    for folder in folders {
-        rows.extend(load(&folder)?);
+    for planned in planned {
+        let row = load(&planned.folder)?;
+        rows.extend(row.filter(|row| row.get("config_hash").and_then(Value::as_str) == Some(&planned.hash)));
     }
     if rows.is_empty() {
         return Ok(());

@@ -46,6 +46,12 @@ impl FlatParameters {
         let _ = self.gradients.zero_();
     }
 
+    /// Whether every parameter is a finite number.
+    pub fn all_finite(&self) -> bool {
+        // a sum is finite only if every term is, but for an overflow that float64 rules out
+        self.values.sum(Kind::Double).double_value(&[]).is_finite()
+    }
+
     /// Scales the gradients so that their L2 norm is at most `limit` (0: no limit); the norm before, as a tensor.
     pub fn clip(&mut self, limit: f64) -> Tensor {
         let _guard = tch::no_grad_guard();

@@ -13,7 +13,7 @@ use crate::error::Outcome;
 use crate::experiment::{Run, Select};
 use crate::files::write_atomically;
 use crate::task::{DevScore, Metric, Task};
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tch::Device;
@@ -49,6 +49,20 @@ pub struct Trained {
     pub train_seconds: f64,
     /// Scoring at the end.
     pub score_seconds: f64,
+}
+
+/// A checkpoint of other settings or other data is not gone on from.
+fn check_origin(job: &Job, state: &State) -> Result<()> {
+    let found = [("config", &*state.config_hash, job.config_hash), ("data", &*state.data_hash, job.task.data_hash())];
+    for (what, there, here) in found {
+        if !there.is_empty() && there != here {
+            bail!(
+                "{}: its checkpoint is of other {what} (hash {there}, wanted {here}). Start again with --fresh",
+                job.folder.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 struct Trainer<'a> {
@@ -89,7 +103,9 @@ pub fn train(job: &Job) -> Result<Trained> {
     let last = checkpoint::last_file(job.folder);
     let resumed = last.exists();
     let state = if resumed {
-        checkpoint::load(&last, job.task.variables(), &mut adam)?
+        let state = checkpoint::load(&last, job.task.variables(), &mut adam)?;
+        check_origin(job, &state)?;
+        state
     } else {
         State {
             step: 0,
@@ -102,6 +118,7 @@ pub fn train(job: &Job) -> Result<Trained> {
             tokens: 0,
             seconds: 0.0,
             config_hash: job.config_hash.to_string(),
+            data_hash: job.task.data_hash().to_string(),
         }
     };
     if resumed {
@@ -159,15 +176,22 @@ impl Trainer<'_> {
         let mut events = Events::create(job.folder, self.state.step)?;
         while self.state.step < settings.steps {
             if job.interrupt.before_step() {
-                self.save()?;
+                self.save(&log)?;
                 return Err(Outcome::Interrupted(format!(
-                    "{} is saved after step {}; the same command goes on from there",
+                    "{} is saved after step {}; the same command without --fresh goes on from there",
                     job.name, self.state.step
                 ))
                 .into());
             }
             let rate = learning_rate(settings, job.run.model.d_model, self.state.step + 1);
-            let gradient_norm = self.step(rate)?;
+            let gradient_norm = match self.step(rate) {
+                Ok(norm) => norm,
+                Err(error) => {
+                    // the report tells a diverged run by this line
+                    log.write(&self.line(rate, f64::NAN, None).diverged(self.state.step + 1))?;
+                    return Err(error);
+                }
+            };
             let at = self.state.step;
             let evaluate = at.is_multiple_of(settings.evaluate_every) || at == settings.steps;
             if !evaluate && !at.is_multiple_of(settings.log_every) {
@@ -181,7 +205,7 @@ impl Trainer<'_> {
             }
             self.tell(&line);
             if evaluate {
-                self.save()?;
+                self.save(&log)?;
             }
         }
         Ok(())
@@ -224,7 +248,10 @@ impl Trainer<'_> {
         if !total.is_finite() {
             return Err(self.diverged(&format!("the loss is {total} at step {at}")));
         }
-        let norm = self.parameters.clip(job.run.train.clip_norm);
+        let norm = self.parameters.clip(job.run.train.clip_norm).double_value(&[]);
+        if !norm.is_finite() {
+            return Err(self.diverged(&format!("the gradient's norm is {norm} at step {at}")));
+        }
         self.adam.step(&mut self.parameters, rate, at);
         self.state.step = at;
         self.state.tokens += tokens;
@@ -232,7 +259,7 @@ impl Trainer<'_> {
         self.state.log_tokens += tokens;
         self.interval.tokens += tokens;
         job.progress.step(at);
-        Ok(norm.double_value(&[]))
+        Ok(norm)
     }
 
     fn diverged(&self, what: &str) -> anyhow::Error {
@@ -297,7 +324,12 @@ impl Trainer<'_> {
         job.progress.status(job.name, line.step, steps, &status, Duration::from_secs_f64(left));
     }
 
-    fn save(&mut self) -> Result<()> {
+    /// Writes the full checkpoint, unless it would put numbers that are none over good ones.
+    fn save(&mut self, log: &Log) -> Result<()> {
+        if !self.parameters.all_finite() {
+            return Err(self.diverged(&format!("a parameter is no number after step {}", self.state.step)));
+        }
+        log.sync()?;
         self.state.seconds = self.earlier + self.started.elapsed().as_secs_f64();
         let stale = stale(&mut self.state, self.job.run.train.average);
         checkpoint::save(

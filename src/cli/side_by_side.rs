@@ -1,0 +1,125 @@
+//! `run --jobs N`: several runs at a time, each a process of its own.
+
+use super::run::{standing, Args, Standing, Wanted};
+use crate::error::Outcome;
+use crate::experiment::PlannedRun;
+use crate::train::interrupt::Interrupt;
+use anyhow::{bail, Context, Result};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Trains every waiting run, `args.jobs` at a time. A run that fails does not stop the others; the first failure is the result.
+pub(super) fn side_by_side(args: &Args, all: &[Wanted]) -> Result<()> {
+    let mut queue = Vec::new();
+    for wanted in all {
+        for planned in wanted.runs() {
+            if !matches!(standing(planned)?, Standing::Done) {
+                queue.push((wanted, planned));
+            }
+        }
+    }
+    let jobs = usize::from(args.jobs).min(queue.len());
+    let threads = (args.threads.unwrap_or_else(tch::get_num_threads) / jobs as i32).max(1);
+    eprintln!("{} to train, {jobs} at a time with {threads} threads each", queue.len());
+    let interrupt = Interrupt::default().listen()?;
+    let program = std::env::current_exe().context("cannot find this program to start it again")?;
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some((wanted, planned)) = queue.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    if interrupt.asked() {
+                        return;
+                    }
+                    let ended = child(&program, args, threads, &wanted.file, planned, &interrupt);
+                    // under the lock, so that no older CSV is written over a newer one
+                    let mut failures = failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    failures.extend(ended.and_then(|()| wanted.write_csv()).err());
+                }
+            });
+        }
+    });
+    for wanted in all {
+        wanted.write_csv()?;
+        println!("{}", wanted.plan.results_csv.display());
+    }
+    let mut failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let interrupted = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Outcome::Interrupted(_)));
+    // what failed by itself matters more than what was stopped
+    failures.sort_by_key(interrupted);
+    match failures.into_iter().next() {
+        Some(error) => Err(error),
+        None if interrupt.asked() => {
+            Err(Outcome::Interrupted("what was running is done; the same command goes on with the rest".into()).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// One run in a process of its own; its lines come out on our standard error.
+fn child(
+    program: &Path,
+    args: &Args,
+    threads: i32,
+    file: &Path,
+    planned: &PlannedRun,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let mut command = Command::new(program);
+    command.arg("run").arg(file).args(["--name", &planned.name, "--lines", "--threads", &threads.to_string()]);
+    command.args(["--device", &args.device.to_string()]).arg("--results").arg(&args.results);
+    if let Some(steps) = args.stop_after {
+        command.args(["--stop-after", &steps.to_string()]);
+    }
+    // LibTorch's pool is made by then with as many threads as OpenMP says
+    command.env("OMP_NUM_THREADS", threads.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
+    bind(&mut command);
+    let mut process = command.spawn().with_context(|| format!("{}: cannot start", planned.name))?;
+    let mut told = false;
+    let status = loop {
+        if let Some(status) = process.try_wait().with_context(|| format!("{}: lost", planned.name))? {
+            break status;
+        }
+        if interrupt.asked() && !told {
+            stop(&process);
+            told = true;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(130) => Err(Outcome::Interrupted(format!("{} is saved; the same command goes on", planned.name)).into()),
+        Some(2) => bail!("{}: see its message above", planned.name),
+        _ => Err(Outcome::Failed(format!("{}: ended with {status}; see its message above", planned.name)).into()),
+    }
+}
+
+/// A group of its own, so that Ctrl-C on the terminal reaches the child once, through us; and it stops if we are killed.
+#[cfg(target_os = "linux")]
+fn bind(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0);
+    // SAFETY: prctl is async-signal-safe, and nothing else is done between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind(_command: &mut Command) {}
+
+#[cfg(unix)]
+fn stop(process: &Child) {
+    // SAFETY: a signal to a child that has not been waited for, so its number is still its own.
+    unsafe { libc::kill(process.id() as i32, libc::SIGINT) };
+}
+
+#[cfg(not(unix))]
+fn stop(_process: &Child) {}
