@@ -60,7 +60,8 @@ pub fn figure(column: &Column) -> Option<Figure> {
             canvas.line(&points, style.colour, 1.6, style.dash);
             // A few markers tell lines apart where they run together.
             let every = points.len().div_ceil(6).max(1);
-            for point in points.iter().rev().step_by(every) {
+            // Where a curve is cut off at the top there is no value to mark.
+            for point in points.iter().rev().step_by(every).filter(|p| p.1 > panel.top + 0.5) {
                 canvas.marker(*point, style.marker, 3.4, style.colour, style.hollow);
             }
             if let Some(end) = points.last() {
