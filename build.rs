@@ -23,7 +23,9 @@ fn main() {
     }
     let lib = folder.join("lib");
     // First the folder itself, so that a copied binary runs; then the link, so that a moved cache does no harm.
-    for path in lib.canonicalize().iter().chain(std::path::absolute(&lib).iter()) {
+    let mut paths = Vec::from_iter(lib.canonicalize().into_iter().chain(std::path::absolute(&lib)));
+    paths.dedup();
+    for path in paths {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", path.display());
     }
     if libtorch::is_cuda(&lib) {
