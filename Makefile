@@ -92,11 +92,11 @@ endif
 	fi
 	@mkdir -p $(TABLE)
 	$(SYNTHESIZER) cost --csv $(TABLE)/cost.csv
-	@# Measured under another name first: time.csv is there only when it is whole.
-	@if [ -z '$(FRESH)' ] && [ -s $(TABLE)/time.csv ]; then \
+	@# The stamp says that time.csv was measured here: the committed one is another machine's.
+	@if [ -z '$(FRESH)' ] && [ -e $(TABLE)/time.stamp ] && [ -s $(TABLE)/time.csv ]; then \
 	  echo '$(TABLE)/time.csv is there already (FRESH=1 measures again)'; \
 	else \
-	  $(SYNTHESIZER) bench attention --device $(DEVICE) --csv $(TABLE)/time.csv.tmp; mv $(TABLE)/time.csv.tmp $(TABLE)/time.csv; \
+	  $(SYNTHESIZER) bench attention --device $(DEVICE) --csv $(TABLE)/time.csv.tmp; mv $(TABLE)/time.csv.tmp $(TABLE)/time.csv; touch $(TABLE)/time.stamp; \
 	fi
 	$(SYNTHESIZER) report $(TABLE)
 

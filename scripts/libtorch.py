@@ -289,6 +289,12 @@ def link(target: Path, name: Path) -> None:
     os.replace(new, name)
 
 
+def fail(message):
+    """Says what is wrong; exit code 2, as all of the project's commands for what the user can mend."""
+    print(message, file=sys.stderr)
+    sys.exit(2)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch LibTorch into the cache and link it into this repository.")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto is the CPU flavour")
@@ -311,9 +317,9 @@ if __name__ == "__main__":
     try:
         main()
     except Problem as problem:
-        sys.exit(f"error: {problem}")
+        fail(f"error: {problem}")
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        sys.exit(f"error: {where}{error.strerror}; SYNTHESIZER_CACHE names another place for the cache")
+        fail(f"error: {where}{error.strerror}; SYNTHESIZER_CACHE names another place for the cache")

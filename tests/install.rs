@@ -160,7 +160,7 @@ fn without_network_it_names_what_to_put_where_and_takes_it_then() {
     let place = Place::new();
     place.put_by_hand(NVIDIA);
     let offline = place.run(false);
-    assert_eq!(offline.status.code(), Some(1));
+    assert_eq!(offline.status.code(), Some(2));
     let message = err(&offline);
     let torch = sha256(&fs::read(place.path("index").join(TORCH)).unwrap());
     let hand = place.path("cache/downloads");
@@ -183,14 +183,14 @@ fn wrong_bytes_are_never_unpacked() {
     place.put_by_hand(NVIDIA);
     fs::write(place.path("cache/downloads").join(TORCH), "cut short").unwrap();
     let by_hand = place.run(true);
-    assert_eq!(by_hand.status.code(), Some(1));
+    assert_eq!(by_hand.status.code(), Some(2));
     assert!(err(&by_hand).contains(&sha256(b"cut short")), "{}", err(&by_hand));
 
     let place = Place::new();
     let other = wheel("torch", "2.11.0", &[("torch/lib/libtorch_cpu.so", "other")]);
     fs::write(place.path("index").join(TORCH), other).unwrap();
     let fetched = place.run(true);
-    assert_eq!(fetched.status.code(), Some(1));
+    assert_eq!(fetched.status.code(), Some(2));
     assert!(err(&fetched).contains("torch 2.11.0 could not be fetched"), "{}", err(&fetched));
     assert!(!place.folder().exists() && !place.link().exists());
 }
@@ -242,7 +242,7 @@ fn libtorch_already_set_wins_after_a_check_of_one_line() {
             fs::write(given.join("build-version"), version).unwrap();
         }
         let output = run(device);
-        assert_eq!(output.status.code(), Some(1), "{expected}");
+        assert_eq!(output.status.code(), Some(2), "{expected}");
         let message = err(&output);
         assert!(message.contains(expected) && message.contains(given.to_str().unwrap()), "{message}");
         assert_eq!(message.trim().lines().count(), 1, "{message}");
@@ -259,7 +259,7 @@ fn a_folder_in_the_place_of_the_link_is_left_alone() {
     fs::create_dir(place.link()).unwrap();
     fs::write(place.link().join("mine"), "").unwrap();
     let output = place.run(true);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(err(&output).contains("is not a link"), "{}", err(&output));
     assert!(place.link().join("mine").exists());
 }
