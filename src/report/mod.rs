@@ -64,11 +64,13 @@ pub struct Report {
 pub fn report(options: &Options) -> Result<Report> {
     let mut report = Report::default();
     let folders = table_folders(options)?;
+    let mut read = Vec::new();
     for (folder, profile) in folders.iter().filter(|(folder, profile)| is_selected(options, folder, profile)) {
-        let results = results::read(folder, profile)?;
-        if !results.is_empty() {
-            report.tables.push(make(options, folder, &results)?);
-        }
+        read.push((folder, results::read(folder, profile)?));
+    }
+    // All is read before anything is written: a faulty file leaves what was there as it was.
+    for (folder, results) in read.iter().filter(|(_, results)| !results.is_empty()) {
+        report.tables.push(make(options, folder, results)?);
     }
     if report.tables.is_empty() {
         return Err(nothing(options));
