@@ -7,7 +7,6 @@
 use super::rows::sha256_hex;
 use super::{temporary, Corpus, Examples};
 use anyhow::{anyhow, bail, Context};
-use rayon::prelude::*;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -30,7 +29,8 @@ pub const UNKNOWN: u32 = 3;
 const SPECIAL: [&str; 4] = ["<pad>", "<s>", "</s>", "<unk>"];
 
 /// Special tokens and bytes: the smallest vocabulary.
-pub const SMALLEST: usize = SPECIAL.len() + 256;
+pub const SMALLEST: usize = crate::experiment::check::SMALLEST_VOCABULARY;
+const _: () = assert!(SMALLEST == SPECIAL.len() + 256);
 
 /// Rows that merges are learned from; of longer corpora evenly spread ones are taken.
 const MOST_ROWS: usize = 1 << 22;
@@ -144,11 +144,6 @@ impl Tokenizer {
         let encoding =
             self.inner.encode_fast(text, false).map_err(|error| anyhow!("can't encode {text:?}: {error}"))?;
         Ok(encoding.get_ids().to_vec())
-    }
-
-    /// Token ids of many texts, on all cores, in their order.
-    pub fn encode_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> anyhow::Result<Vec<Vec<u32>>> {
-        texts.par_iter().map(|text| self.encode(text.as_ref())).collect()
     }
 
     /// The text of token ids; special tokens and ids out of range are left out, broken UTF-8 becomes U+FFFD.

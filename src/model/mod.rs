@@ -98,7 +98,7 @@ pub struct LayerView {
     pub stack: &'static str,
     /// From 0.
     pub layer: usize,
-    /// What is seen: attention weights [B, h, L, L], or normalized mixing weights [terms, h].
+    /// Attention weights [B, h, L, L].
     pub values: Tensor,
 }
 

@@ -6,6 +6,20 @@ use tch::{Kind, Tensor};
 /// Bins of equal width over [0, 1].
 pub const BINS: i64 = 50;
 
+/// Rows of the dev split on which attention is looked at.
+pub const VIEWED_ROWS: usize = 64;
+
+/// bool [B, L, L]: which keys each query may see, of real tokens [B, L] (bool), causal or not.
+pub fn visible(real: &Tensor, causal: bool) -> Tensor {
+    let length = real.size()[1];
+    let keys = real.unsqueeze(1).expand([-1, length, -1], true);
+    if causal {
+        keys.logical_and(&Tensor::ones([length, length], (Kind::Bool, real.device())).tril(0))
+    } else {
+        keys
+    }
+}
+
 /// How one layer spreads its weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {

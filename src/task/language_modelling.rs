@@ -1,6 +1,6 @@
 //! Language modelling: the next token, one sentence a row, scored by perplexity.
 
-use super::attention_view::{histogram, Histogram};
+use super::attention_view::{histogram, visible, Histogram, VIEWED_ROWS};
 use super::tokens::{cross_entropy, evaluation_batches, pad, TokenizedCorpus};
 use super::{encode_line, tokenizer_file, transformer_config, Answer, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
@@ -12,9 +12,6 @@ use crate::model::language_model::LanguageModel;
 use anyhow::Result;
 use std::path::Path;
 use tch::{nn, Device, Kind, Tensor};
-
-/// Rows of the dev split on which attention is looked at.
-const VIEWED_ROWS: usize = 64;
 
 /// The model with its tokenizer: beginnings in, completions out.
 pub struct Completer {
@@ -169,9 +166,7 @@ impl Task for LanguageModelling {
         let rows: Vec<u32> = (0..self.data.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
         let (input, _) = self.batch(&self.data.prepared.dev, &rows);
         let real = input.ne(i64::from(PAD));
-        let length = input.size()[1];
-        let causal = Tensor::ones([length, length], (Kind::Bool, input.device())).tril(0);
-        let visible = real.unsqueeze(1).logical_and(&causal.unsqueeze(0));
+        let visible = visible(&real, true);
         Ok(self
             .completer
             .model

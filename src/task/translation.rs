@@ -1,6 +1,6 @@
 //! Translation: source sentence to target sentence, scored by BLEU.
 
-use super::attention_view::{histogram, Histogram};
+use super::attention_view::{histogram, visible, Histogram, VIEWED_ROWS};
 use super::tokens::{cross_entropy, evaluation_batches, pad, TokenizedCorpus};
 use super::{encode_line, tokenizer_file, transformer_config, Answer, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
@@ -16,9 +16,6 @@ use crate::model::seq2seq::Seq2Seq;
 use anyhow::{Context, Result};
 use std::path::Path;
 use tch::{nn, Device, Kind, Tensor};
-
-/// Rows of the dev split on which attention is looked at.
-const VIEWED_ROWS: usize = 64;
 
 /// The model with its tokenizer: lines in, lines out.
 pub struct Translator {
@@ -242,20 +239,11 @@ impl Task for Translation {
         let views = self.translator.model.attention_weights(&batch.source, batch.source_padding, &batch.target_in)?;
         let source_real = batch.source.ne(i64::from(PAD));
         let target_real = batch.target_in.ne(i64::from(PAD));
-        Ok(views
-            .iter()
-            .map(|view| {
-                let length = view.values.size()[3];
-                if view.stack == "encoder" {
-                    let visible = source_real.unsqueeze(1).expand([-1, length, -1], true);
-                    histogram(view, &source_real, &visible)
-                } else {
-                    let causal = Tensor::ones([length, length], (Kind::Bool, target_real.device())).tril(0);
-                    let visible = target_real.unsqueeze(1).logical_and(&causal.unsqueeze(0));
-                    histogram(view, &target_real, &visible)
-                }
-            })
-            .collect())
+        let histograms = views.iter().map(|view| match view.stack {
+            "encoder" => histogram(view, &source_real, &visible(&source_real, false)),
+            _ => histogram(view, &target_real, &visible(&target_real, true)),
+        });
+        Ok(histograms.collect())
     }
 
     fn save_assets(&self, folder: &Path) -> Result<()> {
