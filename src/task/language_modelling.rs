@@ -11,7 +11,7 @@ use crate::metric::perplexity::exp_mean;
 use crate::model::language_model::LanguageModel;
 use anyhow::Result;
 use std::path::Path;
-use tch::{nn, Device, Kind, Tensor};
+use tch::{nn, Device, Tensor};
 
 /// The model with its tokenizer: beginnings in, completions out.
 pub struct Completer {
