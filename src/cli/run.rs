@@ -310,7 +310,8 @@ fn train(
         trainable_parameters: trainable,
         total_parameters: total,
         data_hash: task.data_hash().to_string(),
-        peak_memory_bytes: if device == Device::Cpu { peak } else { None },
+        // of a run that goes on, the sessions before this one may have had a higher peak
+        peak_memory_bytes: if device == Device::Cpu && done == 0 { peak } else { None },
         device: device::name(device),
         threads: tch::get_num_threads(),
         command: ["synthesizer".to_string()].into_iter().chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" "),
