@@ -2,7 +2,7 @@
 //!
 //! Imports run downwards only: [`cli`] reads everything; [`report`] reads result files; [`train`] drives a [`task`];
 //! a task joins [`data`], a [`model`], a [`decode`] search and [`metric`]s; models are built on [`attention`].
-//! [`experiment`] is plain data.
+//! [`experiment`] is plain data; [`mod@bench`] measures the attention layer.
 
 pub mod attention;
 pub mod bench;

@@ -1,7 +1,7 @@
 //! `synthesizer generate`.
 
 use crate::experiment::Run;
-use crate::task;
+use crate::task::{self, Cut};
 use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
 use anyhow::{bail, Context, Result};
@@ -71,7 +71,7 @@ impl Session {
         let mut stdout = std::io::stdout().lock();
         let lines = std::mem::take(&mut self.batch);
         for (index, (input, output)) in lines.iter().zip(self.generator.generate(&lines)?).enumerate() {
-            if let Some((tokens, taken)) = output.cut {
+            if let Some(Cut { tokens, taken }) = output.cut {
                 eprintln!("line {}: {tokens} tokens, of which the model takes the first {taken}", self.first + index);
             }
             let written = if self.json {

@@ -74,8 +74,17 @@ pub trait Task {
 pub struct Answer {
     /// Its output.
     pub text: String,
-    /// If the line was too long: its tokens, and how many of them were taken.
-    pub cut: Option<(usize, usize)>,
+    /// If the line was too long.
+    pub cut: Option<Cut>,
+}
+
+/// What was taken of a line that was too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Tokens of the line.
+    pub tokens: usize,
+    /// How many of them, from the first, the model takes.
+    pub taken: usize,
 }
 
 /// A trained model that turns lines into lines.
@@ -112,9 +121,9 @@ pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
 }
 
 /// Ids of a line, the first `most` of them, and what was cut.
-fn encode_line(tokenizer: &Tokenizer, line: &str, most: usize) -> Result<(Vec<u32>, Option<(usize, usize)>)> {
+fn encode_line(tokenizer: &Tokenizer, line: &str, most: usize) -> Result<(Vec<u32>, Option<Cut>)> {
     let mut tokens = tokenizer.encode(line)?;
-    let cut = (tokens.len() > most).then_some((tokens.len(), most));
+    let cut = (tokens.len() > most).then_some(Cut { tokens: tokens.len(), taken: most });
     tokens.truncate(most);
     Ok((tokens, cut))
 }
