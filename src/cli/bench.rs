@@ -9,8 +9,6 @@ use anyhow::Context;
 use clap::Subcommand;
 use std::path::{Path, PathBuf};
 
-/// Every function alone, and the two mixtures of the paper's summary.
-const MIXES: [&str; 8] = ["V", "D", "R", "Rfix", "FR", "FD", "D+V", "R+V"];
 /// The row that the others are compared with.
 const BASE: &str = "V";
 
@@ -35,7 +33,7 @@ high-water mark; it is not measured on CUDA.")]
 
 #[derive(Debug, clap::Args)]
 struct AttentionArgs {
-    /// A mix, such as R+V; may be given many times [default: V, D, R, Rfix, FR, FD, D+V, R+V]
+    /// A mix, such as R+V; may be given many times [default: every function alone, R+D, D+V, R+V]
     #[arg(long = "mix", value_name = "MIX")]
     mixes: Vec<Mix>,
     /// Lengths, separated by commas
@@ -78,7 +76,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 fn attention(args: AttentionArgs) -> anyhow::Result<()> {
-    let mixes = if args.mixes.is_empty() { super::cost::parse(&MIXES)? } else { args.mixes };
+    let mixes = if args.mixes.is_empty() { super::cost::usual_mixes()? } else { args.mixes };
     // The runs that measure memory come first, and warm up.
     let limits = Limits { warm_up: 0, least: args.repeats.min(3), most: args.repeats, seconds: args.seconds };
     let device = resolve(args.device)?;

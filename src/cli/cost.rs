@@ -2,7 +2,7 @@
 
 use super::columns::lay_out;
 use crate::attention::cost::{Flops, Input, Layer, Parameters, Readme, Thousands, FLOPS_DEFINITION};
-use crate::attention::registry::Shape;
+use crate::attention::registry::{Shape, FUNCTIONS};
 use crate::attention::{AttentionConfig, Mixing, SelfAttention};
 use crate::experiment::Mix;
 use anyhow::Context;
@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 use tch::{nn, Device};
 
-/// Every function alone, and the mixtures of the paper's tables.
-const MIXES: [&str; 10] = ["V", "D", "R", "Rfix", "FR", "FD", "R+D", "D+V", "R+V", "FR+V"];
+/// The mixtures of the paper's Table 2.
+const MIXTURES: [&str; 3] = ["R+D", "D+V", "R+V"];
 /// The README's seven modules in its order: vanilla, dense, random, random fixed, factorized random, factorized dense, mixture.
 const README_MIXES: [&str; 7] = ["V", "D(hidden=32)", "R", "Rfix", "V(rank=8)", "FD(hidden=0, a=4, b=8)", "R+V"];
 /// Above this many parameters, no one-head layer is built to count them.
@@ -33,7 +33,7 @@ enum Rules {
 #[command(after_long_help = FLOPS_DEFINITION)]
 pub struct Args {
     /// A mix, such as R+V or "FD(hidden=0, a=4, b=8)"; may be given many times [default: every function alone, R+D, D+V,
-    /// R+V, FR+V; with --rules readme: the README's seven]
+    /// R+V; with --rules readme: the README's seven]
     #[arg(long = "mix", value_name = "MIX")]
     mixes: Vec<Mix>,
     /// Width d of the layer [default: 512; with --rules readme: 1024]
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mixes = match (args.mixes.is_empty(), readme) {
         (false, _) => args.mixes,
         (true, true) => parse(&README_MIXES)?,
-        (true, false) => parse(&MIXES)?,
+        (true, false) => usual_mixes()?,
     };
     let counted = mixes.iter().map(|mix| count(mix, shape, input, mixing)).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(path) = &args.csv {
@@ -143,8 +143,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Every function of the registry alone, then the mixtures of the paper's Table 2.
+pub(super) fn usual_mixes() -> anyhow::Result<Vec<Mix>> {
+    let names: Vec<&str> = FUNCTIONS.iter().map(|entry| entry.name).chain(MIXTURES).collect();
+    parse(&names)
+}
+
 /// Parses mixes that the program itself names.
-pub(super) fn parse(mixes: &[&str]) -> anyhow::Result<Vec<Mix>> {
+fn parse(mixes: &[&str]) -> anyhow::Result<Vec<Mix>> {
     mixes.iter().map(|mix| mix.parse::<Mix>().map_err(anyhow::Error::from)).collect()
 }
 
