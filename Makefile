@@ -9,7 +9,7 @@ SHELL := /bin/bash
 PROFILE ?= mini
 DEVICE ?= auto
 FRESH ?=
-# Runs at a time: a small model gains more from a core of its own than from two for each operation.
+# Runs at a time: two one-thread runs of a small model side by side finish sooner than two-thread runs in turn.
 JOBS ?= $(if $(filter mini,$(PROFILE)),2,1)
 EXPERIMENT ?=
 
