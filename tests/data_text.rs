@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use synthesizer::data::{batching, load, prepare, Corpus, Examples};
 use synthesizer::experiment::config::{CorpusKind, DataConfig, TaskKind, TooLong};
+use synthesizer::experiment::defaults;
 
 /// One cache for all tests of this file; nobody else's is touched.
 fn cache() -> &'static Path {
@@ -41,6 +42,7 @@ fn config(train: &str, dev: &str, test: &str) -> DataConfig {
         vocabulary: 300,
         max_tokens: 100,
         too_long: TooLong::Skip,
+        ..defaults::data(TaskKind::Translation)
     }
 }
 
@@ -157,7 +159,7 @@ fn a_corpus_for_another_task_is_refused() {
     let mut config = config("", "", "");
     config.corpus = CorpusKind::NewsArticles;
     let error = message(load(&config, TaskKind::Translation));
-    assert_eq!(error, "data.corpus = \"news-articles\" is for task = \"language-modelling\" only");
+    assert_eq!(error, "corpus `news-articles` has nothing for task `translation`");
 }
 
 #[test]

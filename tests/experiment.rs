@@ -29,7 +29,9 @@ fn problems(text: &str) -> Vec<(String, String)> {
 const TASK: &str = "task = \"translation\"\n";
 /// Language modelling, the shortest whole file; lines that follow start at 3.
 const LM: &str = "task = \"language-modelling\"\nmix = [\"V\", \"R+V\"]\n";
-/// Translation, ditto.
+/// The other tasks, ditto.
+const CLASS: &str = "task = \"classification\"\nmix = [\"V\", \"R+V\"]\n";
+const TALK: &str = "task = \"dialogue\"\nmix = [\"V\", \"R+V\"]\n";
 const MT: &str = "task = \"translation\"\nmix = [\"V\", \"R+V\"]\n";
 
 #[test]
@@ -104,23 +106,18 @@ fn each_problem_is_told_at_its_place() {
             "\"V\"",
         ),
         // keys without effect
-        (LM, "[decode]\nbeam = 4", "3:2: `decode` has no effect: language modelling decodes nothing", "decode"),
+        (LM, "[decode]\nbeam = 4", "3:2: `decode` has no effect: this task writes no target", "decode"),
         (
             LM,
             "[model]\nencoder_layers = 2",
             "4:1: `encoder_layers` has no effect: language modelling has no encoder",
             "encoder_layers",
         ),
-        (
-            LM,
-            "[data]\nsource = \"en\"",
-            "4:1: `source` has no effect: language modelling has no two languages",
-            "source",
-        ),
+        (LM, "[data]\nsource = \"en\"", "4:1: `source` has no effect: only translation has two languages", "source"),
         (
             MT,
             "[data]\ntrain = [\"a\", \"b\"]",
-            "4:1: `train` has no effect: only corpus `text` reads files that you name",
+            "4:1: `train` has no effect: this corpus reads no files that you name",
             "train",
         ),
         (
@@ -141,7 +138,61 @@ fn each_problem_is_told_at_its_place() {
             "4:1: `mixing` has no effect: no mix has two terms",
             "mixing",
         ),
+        (LM, "[data]\nhistory = 2", "4:1: `history` has no effect: it is for dialogue", "history"),
+        (
+            LM,
+            "[data]\nwindow = 64\nmax_tokens = 80",
+            "5:1: `max_tokens` has no effect: windows cut no line; `window` says how long they are",
+            "max_tokens",
+        ),
+        (CLASS, "[data]\ntoo_long = \"cut\"", "4:1: `too_long` has no effect: long texts are always cut", "too_long"),
+        (
+            CLASS,
+            "[model]\ndecoder_layers = 2",
+            "4:1: `decoder_layers` has no effect: classification has no decoder",
+            "decoder_layers",
+        ),
+        (CLASS, "[decode]\nbeam = 2", "3:2: `decode` has no effect: this task writes no target", "decode"),
+        (
+            TALK,
+            "[data]\npersonas = false",
+            "4:1: `personas` has no effect: this corpus has no persona lines",
+            "personas",
+        ),
+        (
+            TALK,
+            "[decode]\nmax_extra = 3",
+            "4:1: `max_extra` has no effect: only a translation's length follows its source",
+            "max_extra",
+        ),
+        (
+            TALK,
+            "[data]\ncorpus = \"persona-chat\"\ntrain = \"p.json\"\ndev = \"p.json\"",
+            "6:1: `dev` has no effect: the one file of `persona-chat` holds all splits",
+            "dev",
+        ),
         // what can't work
+        (
+            TALK,
+            "[data]\ncorpus = \"news-titles\"",
+            "4:10: corpus `news-titles` has nothing for task `dialogue`",
+            "\"news-titles\"",
+        ),
+        (CLASS, "[data]\ncorpus = \"imdb\"", "4:10: `folder` isn't given", "\"imdb\""),
+        (
+            CLASS,
+            "[data]\ncorpus = \"glue\"\nfolder = \"data/glue\"\nset = \"BoolQ\"",
+            "6:7: `glue` has no task `BoolQ`",
+            "\"BoolQ\"",
+        ),
+        (TALK, "[decode]\nmin_length = 256", "4:14: `min_length = 256` is above `max_tokens = 255`", "256"),
+        (LM, "[data]\nwindow = 257", "4:10: `max_length = 256` has no room for `window = 257`", "257"),
+        (
+            TALK,
+            "[data]\nmax_source_tokens = 256",
+            "4:21: `max_length = 256` has no room for `max_source_tokens = 256` and a begin or end mark",
+            "256",
+        ),
         (
             LM,
             "[data]\ncorpus = \"home-assistant\"",
@@ -217,7 +268,7 @@ fn a_message_shows_file_line_caret_and_what_to_do() {
     assert_eq!(
         read("task = \"language-modeling\"\nmix = \"V\"\n"),
         "my.toml:1:8: `task` can't be `language-modeling`\n  |\n1 | task = \"language-modeling\"\n  |        ^^^^^^^^^^^^^^^^^^^\n  \
-         did you mean `language-modelling`? Allowed: `translation`, `language-modelling`"
+         did you mean `language-modelling`? Allowed: `translation`, `language-modelling`, `summarization`, `dialogue`, `classification`"
     );
     assert_eq!(
         read("task = \"translation\"\nmix = \"RV\"\n"),
@@ -397,6 +448,7 @@ fn every_key_changes_the_hash() {
                 }
                 .to_owned(),
             ),
+            toml::Value::Boolean(yes) => toml::Value::Boolean(!yes),
             other => panic!("{key} = {other}"),
         };
         let mut table = toml.clone();
@@ -406,7 +458,8 @@ fn every_key_changes_the_hash() {
         };
         place.insert(key.to_owned(), changed);
         let changed = Run::from_toml(&table.to_string()).unwrap_or_else(|error| panic!("{key}: {error}"));
-        assert!(hashes.insert(changed.hash()), "{section:?} {key}");
+        // what a column is called is no setting
+        assert_eq!(hashes.insert(changed.hash()), key != "title", "{section:?} {key}");
         keys += 1;
     };
     for (key, value) in &toml {
@@ -416,6 +469,31 @@ fn every_key_changes_the_hash() {
         }
     }
     assert_eq!(keys, 5 + 9 + 10 + 16 + 4, "title, task, mix, variant, seed and four sections");
+}
+
+/// Keys that stand in config.toml only where they are not at their neutral value.
+#[test]
+fn keys_that_came_later_change_the_hash_too() {
+    let cases = [
+        ("dialogue", "corpus = \"parlai\"\ntrain = \"a\"\ndev = \"a\"\ntest = \"a\"", "personas = false"),
+        ("dialogue", "", "history = 3"),
+        ("dialogue", "", "vectors = \"glove.txt\""),
+        ("dialogue", "", "max_source_tokens = 99"),
+        ("dialogue", "", "[decode]\nmin_length = 2"),
+        ("dialogue", "", "[decode]\nno_repeat_ngram = 3"),
+        ("language-modelling", "", "window = 64"),
+        ("classification", "corpus = \"superglue\"\nfolder = \"a\"\nset = \"CB\"", "another set"),
+    ];
+    for (task, base, more) in cases {
+        let text = format!("task = \"{task}\"\nmix = \"V\"\n[data]\n{base}\n");
+        let one = plan(&text);
+        let other = match more {
+            "another set" => plan(&text.replace("CB", "RTE")),
+            more => plan(&format!("{text}{more}\n")),
+        };
+        assert_ne!(one.runs[0].hash, other.runs[0].hash, "{more}");
+        assert_eq!(Run::from_toml(&other.runs[0].run.to_toml()).expect("what we wrote"), other.runs[0].run, "{more}");
+    }
 }
 
 #[test]

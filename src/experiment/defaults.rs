@@ -5,6 +5,7 @@ use super::config::{
     CorpusKind, DataConfig, DecodeConfig, ModelConfig, Schedule, Select, TaskKind, TooLong, TrainConfig,
 };
 use crate::attention::Mixing;
+use std::path::PathBuf;
 
 /// `seeds`
 pub const SEEDS: &[u64] = &[1];
@@ -13,25 +14,43 @@ pub const SEEDS: &[u64] = &[1];
 pub fn data(task: TaskKind) -> DataConfig {
     let translation = task == TaskKind::Translation;
     DataConfig {
-        corpus: if translation { CorpusKind::HomeAssistant } else { CorpusKind::NewsArticles },
+        corpus: match task {
+            TaskKind::Translation => CorpusKind::HomeAssistant,
+            TaskKind::LanguageModelling => CorpusKind::NewsArticles,
+            TaskKind::Summarization => CorpusKind::NewsTitles,
+            TaskKind::Dialogue => CorpusKind::Chatterbot,
+            TaskKind::Classification => CorpusKind::BbcTopics,
+        },
         source: if translation { "en".into() } else { String::new() }, // `reverse` has none; `text` must say
         target: if translation { "de".into() } else { String::new() },
-        train: vec![], // `text` must say
+        train: vec![], // a corpus of files must say
         dev: vec![],
         test: vec![],
+        folder: PathBuf::new(),
+        set: String::new(),
+        stories: vec![],
+        fields: vec![], // `json-lines`: article and highlights
+        personas: true,
+        history: 0,
+        vectors: PathBuf::new(),
+        window: 0,
         vocabulary: 32_000,
         max_tokens: 255, // and the begin mark fill max_length
-        too_long: TooLong::Skip,
+        max_source_tokens: 0,
+        too_long: if task == TaskKind::Classification { TooLong::Cut } else { TooLong::Skip },
     }
 }
+
+/// `data.fields` of corpus `json-lines`: CNN/DailyMail's.
+pub const FIELDS: [&str; 2] = ["article", "highlights"];
 
 /// `[model]`
 pub fn model(task: TaskKind) -> ModelConfig {
     ModelConfig {
         d_model: 512,
         heads: 8,
-        encoder_layers: if task == TaskKind::Translation { 6 } else { 0 },
-        decoder_layers: 6,
+        encoder_layers: if task.has_encoder() { 6 } else { 0 },
+        decoder_layers: if task.has_decoder() { 6 } else { 0 },
         d_ff: 2048,
         max_length: 256,
         dropout: 0.1,
@@ -54,8 +73,8 @@ pub fn train(task: TaskKind, schedule: Schedule) -> TrainConfig {
         beta2: 0.997,
         epsilon: 1e-9,
         weight_decay: 0.0,
-        label_smoothing: if task == TaskKind::Translation { 0.1 } else { 0.0 }, // perplexity is of plain targets
-        clip_norm: 0.0,                                                         // off
+        label_smoothing: if task.has_target() { 0.1 } else { 0.0 }, // perplexity is of plain targets
+        clip_norm: 0.0,                                             // off
         log_every: 100,
         evaluate_every: 1000,
         select: Select::Best,
@@ -68,6 +87,13 @@ pub const SCHEDULE: Schedule = Schedule::InverseSquareRoot;
 
 /// `[decode]`
 pub fn decode(task: TaskKind) -> Option<DecodeConfig> {
-    let decode = DecodeConfig { beam: 4, length_penalty: 0.6, max_extra: 50, batch: 32 };
-    (task == TaskKind::Translation).then_some(decode)
+    let decode = DecodeConfig {
+        beam: 4,
+        length_penalty: 0.6,
+        max_extra: 50,
+        batch: 32,
+        min_length: 0,
+        no_repeat_ngram: 0, // off
+    };
+    task.has_target().then_some(decode)
 }

@@ -59,7 +59,7 @@ impl Experiment {
         let mut problems = Vec::new();
         let source = &self.source;
         let Some(task) = self.typed.task else {
-            let help = "add `task = \"translation\"` or `task = \"language-modelling\"`";
+            let help = "add `task = \"translation\"`, or language-modelling, summarization, dialogue, classification";
             return Err(Problems(vec![source.of_value("task", "`task` is missing", help)]));
         };
         let seeds = self.seeds(&mut problems);
@@ -176,6 +176,9 @@ impl Experiment {
             data.source = typed_language(|data| data.source.clone());
             data.target = typed_language(|data| data.target.clone());
         }
+        if data.corpus == CorpusKind::JsonLines && data.fields.is_empty() {
+            data.fields = defaults::FIELDS.map(String::from).to_vec();
+        }
         let model_layers: [Option<&ModelToml>; 2] = [typed.model.as_ref(), over.and_then(|over| over.model.as_ref())];
         model_layers.into_iter().flatten().for_each(|section| section.lay_over(&mut model));
         let train_layers: [Option<&TrainToml>; 2] = [typed.train.as_ref(), over.and_then(|over| over.train.as_ref())];
@@ -275,16 +278,40 @@ impl Experiment {
                 None => scopes,
             };
             let all = |idle: &dyn Fn(&Scope) -> bool| touched.iter().all(idle);
-            let language_modelling = task == TaskKind::LanguageModelling;
+            let corpus = |kind: fn(CorpusKind) -> bool| touched.iter().any(|scope| kind(scope.data.corpus));
             let why = match key {
-                "decode" if language_modelling => "language modelling decodes nothing",
-                "model.encoder_layers" if language_modelling => "language modelling has no encoder",
-                "data.source" | "data.target" if language_modelling => "language modelling has no two languages",
+                "decode" if !task.has_target() => "this task writes no target",
+                "decode.max_extra" if task != TaskKind::Translation => "only a translation's length follows its source",
+                "model.encoder_layers" if !task.has_encoder() => "language modelling has no encoder",
+                "model.decoder_layers" if !task.has_decoder() => "classification has no decoder",
+                "data.source" | "data.target" if task != TaskKind::Translation => "only translation has two languages",
                 "data.source" | "data.target" if all(&|scope| scope.data.corpus == CorpusKind::Reverse) => {
                     "corpus `reverse` has no languages"
                 }
-                "data.train" | "data.dev" | "data.test" if all(&|scope| scope.data.corpus != CorpusKind::Text) => {
-                    "only corpus `text` reads files that you name"
+                "data.train" | "data.dev" | "data.test" if !corpus(CorpusKind::reads_files) => {
+                    "this corpus reads no files that you name"
+                }
+                "data.dev" | "data.test" if all(&|scope| scope.data.corpus == CorpusKind::PersonaChat) => {
+                    "the one file of `persona-chat` holds all splits"
+                }
+                "data.folder" if !corpus(CorpusKind::reads_folder) => "this corpus has no official folder",
+                "data.set" if !corpus(CorpusKind::has_sets) => "only `glue` and `superglue` have sets",
+                "data.stories" if !corpus(|corpus| corpus == CorpusKind::CnnStories) => {
+                    "only `cnn-stories` has stories"
+                }
+                "data.fields" if !corpus(|corpus| corpus == CorpusKind::JsonLines) => "only `json-lines` has fields",
+                "data.personas" if !corpus(CorpusKind::has_personas) => "this corpus has no persona lines",
+                "data.history" | "data.vectors" if task != TaskKind::Dialogue => "it is for dialogue",
+                "data.window" if task != TaskKind::LanguageModelling => "it is for language modelling",
+                "data.max_source_tokens" if !matches!(task, TaskKind::Summarization | TaskKind::Dialogue) => {
+                    "it is for summarization and dialogue; max_tokens holds here"
+                }
+                "data.max_tokens" | "data.too_long" if all(&|scope| scope.data.window > 0) => {
+                    "windows cut no line; `window` says how long they are"
+                }
+                "data.too_long" if task == TaskKind::Classification => "long texts are always cut",
+                "train.label_smoothing" if all(&|scope| scope.data.corpus.is_scored(&scope.data.set)) => {
+                    "a score has no classes"
                 }
                 "train.average" if all(&|scope| scope.train.select != Select::Average) => {
                     "it counts with `select = \"average\"` only"
@@ -330,12 +357,21 @@ fn near_mix(mix: &str, error: &MixError) -> String {
     format!("did you mean `{head}{near}{}`?", tail.strip_prefix(name.as_str()).unwrap_or_default())
 }
 
-/// A flat list is one pair for translation, and many files for language modelling.
+/// A flat list is one pair where text comes in pairs of files, and many files elsewhere.
 fn lay_data(section: &DataToml, task: TaskKind, data: &mut DataConfig) {
     section.lay_over(data);
+    for (typed, resolved) in [(&section.folder, &mut data.folder), (&section.vectors, &mut data.vectors)] {
+        if let Some(path) = typed {
+            *resolved = expand(path);
+        }
+    }
+    if let Some(stories) = &section.stories {
+        data.stories = stories.texts.iter().map(|path| expand(path)).collect();
+    }
+    let pairs = data.corpus == CorpusKind::Text && task.has_target();
     let entries = |files: &Files| -> Vec<Vec<PathBuf>> {
         let flat = !files.0.is_empty() && files.0.iter().all(|entry| !entry.is_list);
-        if flat && task == TaskKind::Translation {
+        if flat && pairs {
             return vec![files.0.iter().flat_map(|entry| entry.texts.iter().map(|path| expand(path))).collect()];
         }
         files.0.iter().map(|entry| entry.texts.iter().map(|path| expand(path)).collect()).collect()

@@ -30,9 +30,10 @@ macro_rules! section {
 section! {
     /// `[data]`
     DataToml over DataConfig {
-        corpus: CorpusKind, source: String, target: String, vocabulary: usize, max_tokens: usize, too_long: TooLong,
+        corpus: CorpusKind, source: String, target: String, set: String, fields: Vec<String>, personas: bool,
+        history: usize, window: usize, vocabulary: usize, max_tokens: usize, max_source_tokens: usize, too_long: TooLong,
     }
-    also { train: Files, dev: Files, test: Files, }
+    also { train: Files, dev: Files, test: Files, folder: String, stories: Texts, vectors: String, }
 }
 section! {
     /// `[model]`
@@ -51,7 +52,9 @@ section! {
 }
 section! {
     /// `[decode]`
-    DecodeToml over DecodeConfig { beam: usize, length_penalty: f64, max_extra: usize, batch: usize, }
+    DecodeToml over DecodeConfig {
+        beam: usize, length_penalty: f64, max_extra: usize, batch: usize, min_length: usize, no_repeat_ngram: usize,
+    }
 }
 
 /// A whole experiment file.

@@ -68,7 +68,7 @@ impl TransformerConfig {
         let feed_forward = 2 * d * ff + ff + d;
         let layer = 2 * norm + feed_forward;
         let cross_layer = if cross { norm + 4 * (d * d + d) } else { 0 };
-        let stacks = u64::from(encoder > 0) + 1;
+        let stacks = u64::from(encoder > 0) + u64::from(decoder > 0);
         let around = vocabulary * d + (encoder + decoder) * layer + decoder * cross_layer + stacks * norm;
         let layers = encoder + decoder;
         Ok((around + layers * attention.trainable, around + layers * attention.total))

@@ -1,16 +1,17 @@
-//! Language modelling: the next token, one sentence a row, scored by perplexity.
+//! Language modelling: the next token, a line a row or in windows of the running text, scored by perplexity.
 
 use super::attention_view::{histogram, visible, Histogram, VIEWED_ROWS};
-use super::tokens::{cross_entropy, evaluation_batches, pad, TokenizedCorpus};
-use super::{encode_line, tokenizer_file, transformer_config, Answer, DevScore, Generator, Metric, Task};
+use super::tokens::{self, cross_entropy, held_out, pad, shifted, TrainingRows};
+use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
-use crate::data::token_store::TokenStore;
+use crate::data::running_text::RunningText;
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::experiment::Run;
 use crate::metric::perplexity::exp_mean;
 use crate::model::language_model::LanguageModel;
 use anyhow::Result;
 use std::path::Path;
+use std::time::Instant;
 use tch::{nn, Device, Tensor};
 
 /// The model with its tokenizer: beginnings in, completions out.
@@ -74,44 +75,42 @@ impl Generator for Completer {
 /// Completer and data.
 pub struct LanguageModelling {
     run: Run,
-    data: TokenizedCorpus,
+    train: RunningText,
+    dev: RunningText,
+    test: RunningText,
+    training: TrainingRows,
     completer: Completer,
 }
 
 impl LanguageModelling {
     /// Reads the data and builds the model.
     pub fn new(run: &Run, device: Device) -> Result<Self> {
-        let data = TokenizedCorpus::new(run)?;
-        let completer = Completer::new(run, data.prepared.tokenizer.clone(), device)?;
-        Ok(Self { run: run.clone(), data, completer })
+        let (_, prepared, training) = tokens::read(run)?;
+        let completer = Completer::new(run, prepared.tokenizer.clone(), device)?;
+        let text = |store| RunningText::new(store, run.data.window);
+        let (train, dev, test) = (text(prepared.train), text(prepared.dev), text(prepared.test));
+        let training = TrainingRows { lengths: train.lengths(), ..training };
+        Ok(Self { run: run.clone(), train, dev, test, training, completer })
     }
 
-    /// Begin mark and sentence in, sentence and end mark out.
-    fn batch(&self, store: &TokenStore, rows: &[u32]) -> (Tensor, Vec<Vec<i64>>) {
-        let shift = |first: Option<u32>, tokens: Vec<u32>, last: Option<u32>| -> Vec<i64> {
-            first.into_iter().chain(tokens).chain(last).map(i64::from).collect()
-        };
-        let row = |row: &u32| store.tokens(*row as usize, 0).to_vec();
-        let inputs: Vec<Vec<i64>> = rows.iter().map(|index| shift(Some(BEGIN), row(index), None)).collect();
-        let outputs = rows.iter().map(|index| shift(None, row(index), Some(END))).collect();
-        (pad(&inputs, self.completer.variables.device()).0, outputs)
+    /// What the model is to predict at each position of some rows.
+    fn targets_of(&self, text: &RunningText, rows: &[u32]) -> Vec<Vec<i64>> {
+        rows.iter().map(|&row| text.tokens(row as usize).into_iter().map(i64::from).collect()).collect()
     }
 
-    fn batch_loss(&self, store: &TokenStore, rows: &[u32], label_smoothing: f64, train: bool) -> Result<Tensor> {
+    fn batch_loss(&self, targets: &[Vec<i64>], label_smoothing: f64, train: bool) -> Result<Tensor> {
         let model = &self.completer.model;
-        let (input, output) = self.batch(store, rows);
+        let (input, _) = pad(&shifted(targets), self.completer.variables.device());
         let hidden = model.forward(&input, train)?;
-        Ok(cross_entropy(&hidden, &output, |hidden| model.logits(hidden), label_smoothing))
+        Ok(cross_entropy(&hidden, targets, |hidden| model.logits(hidden), label_smoothing))
     }
 
-    fn held_out(&self, store: &TokenStore) -> Result<DevScore> {
-        let _guard = tch::no_grad_guard();
-        let mut score = DevScore { nll: 0.0, tokens: 0 };
-        for rows in evaluation_batches(store, self.run.train.batch_tokens.max(2048)) {
-            score.nll += self.batch_loss(store, &rows, 0.0, false)?.double_value(&[]);
-            score.tokens += rows.iter().map(|&row| store.tokens(row as usize, 0).len() as u64 + 1).sum::<u64>();
-        }
-        Ok(score)
+    fn held_out(&self, text: &RunningText) -> Result<DevScore> {
+        held_out(&text.lengths(), self.run.train.batch_tokens, |rows| {
+            let targets = self.targets_of(text, rows);
+            let tokens = targets.iter().map(|row| row.len() as u64).sum();
+            Ok((self.batch_loss(&targets, 0.0, false)?, tokens))
+        })
     }
 }
 
@@ -120,39 +119,32 @@ impl Task for LanguageModelling {
         &self.completer.variables
     }
 
-    fn notes(&self) -> &[String] {
-        &self.data.notes
+    fn training(&self) -> &TrainingRows {
+        &self.training
     }
 
-    fn data_hash(&self) -> &str {
-        &self.data.corpus.hash
+    fn targets(&self, rows: &[u32]) -> u64 {
+        rows.iter().map(|&row| u64::from(self.training.lengths[row as usize])).sum()
     }
 
-    fn epoch(&self, epoch: u64) -> Vec<Vec<u32>> {
-        self.data.epoch(&self.run, epoch)
-    }
-
-    fn target_tokens(&self, rows: &[u32]) -> u64 {
-        rows.iter().map(|&row| self.data.prepared.train.tokens(row as usize, 0).len() as u64 + 1).sum()
-    }
-
-    fn loss(&self, rows: &[u32]) -> Result<Tensor> {
-        self.batch_loss(&self.data.prepared.train, rows, self.run.train.label_smoothing, true)
+    fn loss(&self, rows: &[u32]) -> Result<BatchLoss> {
+        let started = Instant::now();
+        let targets = self.targets_of(&self.train, rows);
+        let waited = started.elapsed();
+        Ok(BatchLoss { sum: self.batch_loss(&targets, self.run.train.label_smoothing, true)?, waited })
     }
 
     fn dev(&self) -> Result<DevScore> {
-        self.held_out(&self.data.prepared.dev)
+        self.held_out(&self.dev)
     }
 
-    /// Per subword, and per word: the same sum over the number of words, each sentence's end mark counted as one.
+    /// Per subword, and per word: the same sum over the number of words, each line's end mark counted as one.
     fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Vec<Metric>> {
         let mut metrics = Vec::new();
-        let test = self.held_out(&self.data.prepared.test)?;
-        for (split, score, store) in [("dev", *dev, &self.data.prepared.dev), ("test", test, &self.data.prepared.test)]
-        {
-            let words = store.counts.words[0] + store.len() as u64;
+        let test = self.held_out(&self.test)?;
+        for (split, score, text) in [("dev", *dev, &self.dev), ("test", test, &self.test)] {
             metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
-            metrics.push((format!("{split}.word_perplexity"), exp_mean(score.nll, words).into()));
+            metrics.push((format!("{split}.word_perplexity"), exp_mean(score.nll, text.words()).into()));
         }
         Ok(metrics)
     }
@@ -163,20 +155,11 @@ impl Task for LanguageModelling {
 
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
-        let rows: Vec<u32> = (0..self.data.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let (input, _) = self.batch(&self.data.prepared.dev, &rows);
+        let rows: Vec<u32> = (0..self.dev.len().min(VIEWED_ROWS) as u32).collect();
+        let (input, _) = pad(&shifted(&self.targets_of(&self.dev, &rows)), self.completer.variables.device());
         let real = input.ne(i64::from(PAD));
         let visible = visible(&real, true);
-        Ok(self
-            .completer
-            .model
-            .attention_weights(&input)?
-            .iter()
-            .map(|view| histogram(view, &real, &visible))
-            .collect())
-    }
-
-    fn save_assets(&self, folder: &Path) -> Result<()> {
-        self.data.prepared.tokenizer.save(&tokenizer_file(folder))
+        let views = self.completer.model.attention_weights(&input)?;
+        Ok(views.iter().map(|view| histogram(view, &real, &visible)).collect())
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod attention_view;
 pub mod language_modelling;
+pub mod sequence_to_sequence;
 pub mod tokens;
 pub mod translation;
 
@@ -10,8 +11,13 @@ use crate::data::tokenizer::Tokenizer;
 use crate::experiment::{ModelConfig, Run, TaskKind};
 use crate::model::TransformerConfig;
 use anyhow::{Context, Result};
+use language_modelling::{Completer, LanguageModelling};
+use sequence_to_sequence::{SequenceToSequence, Writer};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tch::{nn, Device, Tensor};
+use tokens::TrainingRows;
+use translation::Translation;
 
 /// A metric's name, such as `dev.bleu`, and its value: a number, or a text such as a signature.
 pub type Metric = (String, serde_json::Value);
@@ -37,20 +43,14 @@ pub trait Task {
     /// Every variable, under the names that checkpoints use.
     fn variables(&self) -> &nn::VarStore;
 
-    /// What the data are: name, sizes, what was dropped and why; a line each.
-    fn notes(&self) -> &[String];
+    /// Training rows, tokenizer, and what the data are.
+    fn training(&self) -> &TrainingRows;
 
-    /// SHA-256 (hex) of the data.
-    fn data_hash(&self) -> &str;
+    /// Predictions that a batch makes, the loss's denominator: target tokens, or labelled examples.
+    fn targets(&self, rows: &[u32]) -> u64;
 
-    /// Batches of training rows, a function of (run seed, epoch) alone.
-    fn epoch(&self, epoch: u64) -> Vec<Vec<u32>>;
-
-    /// Tokens that a batch predicts.
-    fn target_tokens(&self, rows: &[u32]) -> u64;
-
-    /// Sum over the batch's predicted tokens of the (label-smoothed) cross-entropy, with gradients.
-    fn loss(&self, rows: &[u32]) -> Result<Tensor>;
+    /// The loss of a batch of training rows, with gradients.
+    fn loss(&self, rows: &[u32]) -> Result<BatchLoss>;
 
     /// Cross-entropy of the dev split.
     fn dev(&self) -> Result<DevScore>;
@@ -65,8 +65,19 @@ pub trait Task {
     /// Histograms of the attention weights on a fixed piece of the dev split.
     fn view_attention(&self) -> Result<Vec<attention_view::Histogram>>;
 
-    /// Writes what `generate` needs besides the weights (the tokenizer).
-    fn save_assets(&self, folder: &Path) -> Result<()>;
+    /// Writes what `generate` needs besides the weights: the tokenizer.
+    fn save_assets(&self, folder: &Path) -> Result<()> {
+        self.training().tokenizer.save(&tokenizer_file(folder))
+    }
+}
+
+/// The loss of one batch.
+#[derive(Debug)]
+pub struct BatchLoss {
+    /// Sum over the batch's predictions, with gradients.
+    pub sum: Tensor,
+    /// Time that making the batch took, before the model could begin.
+    pub waited: Duration,
 }
 
 /// What a model makes of a line.
@@ -99,8 +110,11 @@ pub trait Generator {
 /// Reads the run's data and builds its model on `device`; initial values come from the run's seed.
 pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
     Ok(match run.task {
-        TaskKind::Translation => Box::new(translation::Translation::new(run, device)?),
-        TaskKind::LanguageModelling => Box::new(language_modelling::LanguageModelling::new(run, device)?),
+        TaskKind::Translation => Box::new(SequenceToSequence::new(run, device, Box::new(Translation::new(run)))?),
+        TaskKind::LanguageModelling => Box::new(LanguageModelling::new(run, device)?),
+        TaskKind::Summarization | TaskKind::Dialogue | TaskKind::Classification => {
+            anyhow::bail!("task {:?} can't be trained yet", run.task) // SEAM
+        }
     })
 }
 
@@ -109,15 +123,18 @@ pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<d
     let tokenizer = Tokenizer::load(&tokenizer_file(folder))
         .with_context(|| format!("{}: not a run that can generate", folder.display()))?;
     Ok(match run.task {
-        TaskKind::Translation => Box::new(translation::Translator::new(run, tokenizer, device)?),
-        TaskKind::LanguageModelling => Box::new(language_modelling::Completer::new(run, tokenizer, device)?),
+        TaskKind::Translation | TaskKind::Summarization | TaskKind::Dialogue => {
+            Box::new(Writer::new(run, tokenizer, device)?)
+        }
+        TaskKind::LanguageModelling => Box::new(Completer::new(run, tokenizer, device)?),
+        TaskKind::Classification => anyhow::bail!("task {:?} can't label yet", run.task), // SEAM
     })
 }
 
 /// Trainable and total parameters of the run's model, with a vocabulary of the full size.
 pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
     let config = transformer_config(run, run.data.vocabulary);
-    Ok(config.parameters(run.task == TaskKind::Translation)?)
+    Ok(config.parameters(run.task.has_target())?)
 }
 
 /// Ids of a line, the first `most` of them, and what was cut.

@@ -1,44 +1,55 @@
 //! From a run's corpus to token ids, and from ids to tensors.
 
+use super::DevScore;
 use crate::data::batching::{self, BatchOptions};
 use crate::data::token_store::{Counts, TokenStore};
-use crate::data::tokenizer::PAD;
+use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::data::{self, Corpus, Prepared};
 use crate::experiment::Run;
 use anyhow::Result;
 use tch::{Device, Kind, Tensor};
 
-/// A corpus as token ids, with the tokenizer that made them.
-pub struct TokenizedCorpus {
-    /// The texts; references of dev and test are read from here.
-    pub corpus: Corpus,
-    /// Tokenizer and ids of every split.
-    pub prepared: Prepared,
-    /// What a reader should know, a line each.
+/// What the trainer and `generate` need of a task's data.
+pub struct TrainingRows {
+    /// Made from the training split.
+    pub tokenizer: Tokenizer,
+    /// SHA-256 (hex) of the data.
+    pub hash: String,
+    /// What a reader should know, a line each: name, sizes, what was dropped and why.
     pub notes: Vec<String>,
-    /// Longest side of each training row, with its mark.
-    train_lengths: Vec<u32>,
+    /// Length of each training row as the model sees it, marks included.
+    pub lengths: Vec<u32>,
+    /// Largest number of tokens in a batch.
+    pub batch_tokens: usize,
+    /// The run's seed.
+    pub seed: u64,
 }
 
-impl TokenizedCorpus {
-    /// Reads the corpus; tokenizer and ids come from the cache where it has them.
-    pub fn new(run: &Run) -> Result<Self> {
-        let corpus = data::load(&run.data, run.task)?;
-        let prepared = data::prepare(&corpus, &run.data)?;
-        let mut notes = vec![format!("{}, hash {:.16}", corpus.name, corpus.hash)];
-        notes.extend(corpus.notes.iter().cloned());
-        for (split, store) in [("train", &prepared.train), ("dev", &prepared.dev), ("test", &prepared.test)] {
-            notes.push(describe(split, &store.counts, run.data.max_tokens));
-        }
-        let train_lengths = lengths(&prepared.train);
-        Ok(Self { corpus, prepared, notes, train_lengths })
+impl TrainingRows {
+    /// The batches of an epoch, a function of (run seed, epoch) alone.
+    pub fn epoch(&self, epoch: u64) -> Vec<Vec<u32>> {
+        batching::epoch(&self.lengths, &BatchOptions { tokens: self.batch_tokens, seed: self.seed, epoch })
     }
+}
 
-    /// The batches of an epoch.
-    pub fn epoch(&self, run: &Run, epoch: u64) -> Vec<Vec<u32>> {
-        let options = BatchOptions { tokens: run.train.batch_tokens, seed: run.seed, epoch };
-        batching::epoch(&self.train_lengths, &options)
+/// Reads the run's corpus; tokenizer and ids come from the cache where it has them. `lengths` are those of lines with a mark.
+pub fn read(run: &Run) -> Result<(Corpus, Prepared, TrainingRows)> {
+    let corpus = data::load(&run.data, run.task)?;
+    let prepared = data::prepare(&corpus, &run.data)?;
+    let mut notes = vec![format!("{}, hash {:.16}", corpus.name, corpus.hash)];
+    notes.extend(corpus.notes.iter().cloned());
+    for (split, store) in [("train", &prepared.train), ("dev", &prepared.dev), ("test", &prepared.test)] {
+        notes.push(describe(split, &store.counts, run.data.max_tokens));
     }
+    let rows = TrainingRows {
+        tokenizer: prepared.tokenizer.clone(),
+        hash: corpus.hash.clone(),
+        notes,
+        lengths: lengths(&prepared.train),
+        batch_tokens: run.train.batch_tokens,
+        seed: run.seed,
+    };
+    Ok((corpus, prepared, rows))
 }
 
 fn describe(split: &str, counts: &Counts, max_tokens: usize) -> String {
@@ -58,9 +69,36 @@ pub fn lengths(store: &TokenStore) -> Vec<u32> {
     store.lengths().iter().map(|length| length + 1).collect()
 }
 
-/// Batches for evaluation: neighbours in length together.
-pub fn evaluation_batches(store: &TokenStore, tokens: usize) -> Vec<Vec<u32>> {
-    batching::in_order(&lengths(store), tokens)
+/// Cross-entropy of held-out rows of these lengths, neighbours in length together. `loss` is the sum over some rows, and the
+/// number of tokens that they predict.
+pub fn held_out(
+    lengths: &[u32],
+    batch_tokens: usize,
+    mut loss: impl FnMut(&[u32]) -> Result<(Tensor, u64)>,
+) -> Result<DevScore> {
+    let _guard = tch::no_grad_guard();
+    let mut score = DevScore { nll: 0.0, tokens: 0 };
+    for rows in batching::in_order(lengths, batch_tokens.max(SMALLEST_EVALUATION_BATCH)) {
+        let (sum, tokens) = loss(&rows)?;
+        score.nll += sum.double_value(&[]);
+        score.tokens += tokens;
+    }
+    Ok(score)
+}
+
+/// Tokens of an evaluation batch, at the least: nothing is kept for a backward pass.
+const SMALLEST_EVALUATION_BATCH: usize = 2048;
+
+/// The begin mark and all tokens but the last: what a decoder reads to predict `targets`.
+pub fn shifted(targets: &[Vec<i64>]) -> Vec<Vec<i64>> {
+    let shift =
+        |row: &Vec<i64>| [i64::from(BEGIN)].iter().chain(&row[..row.len().saturating_sub(1)]).copied().collect();
+    targets.iter().map(shift).collect()
+}
+
+/// Ids and the end mark.
+pub fn marked(tokens: impl IntoIterator<Item = u32>) -> Vec<i64> {
+    tokens.into_iter().chain([END]).map(i64::from).collect()
 }
 
 /// Rows filled up with PAD to the longest: [B, L] (int64), and its padding mask where there is any.

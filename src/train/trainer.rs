@@ -53,7 +53,8 @@ pub struct Trained {
 
 /// A checkpoint of other settings or other data is not gone on from.
 fn check_origin(job: &Job, state: &State) -> Result<()> {
-    let found = [("config", &*state.config_hash, job.config_hash), ("data", &*state.data_hash, job.task.data_hash())];
+    let found =
+        [("config", &*state.config_hash, job.config_hash), ("data", &*state.data_hash, &*job.task.training().hash)];
     for (what, there, here) in found {
         if !there.is_empty() && there != here {
             bail!(
@@ -118,7 +119,7 @@ pub fn train(job: &Job) -> Result<Trained> {
             tokens: 0,
             seconds: 0.0,
             config_hash: job.config_hash.to_string(),
-            data_hash: job.task.data_hash().to_string(),
+            data_hash: job.task.training().hash.clone(),
         }
     };
     if resumed {
@@ -130,7 +131,7 @@ pub fn train(job: &Job) -> Result<Trained> {
         job,
         parameters,
         adam,
-        batches: job.task.epoch(state.epoch),
+        batches: job.task.training().epoch(state.epoch),
         earlier: state.seconds,
         evaluated: None,
         saved: resumed.then_some(state.step),
@@ -229,20 +230,21 @@ impl Trainer<'_> {
             if self.state.batch >= self.batches.len() {
                 self.state.epoch += 1;
                 self.state.batch = 0;
-                self.batches = job.task.epoch(self.state.epoch);
+                self.batches = job.task.training().epoch(self.state.epoch);
             }
             rows.push(std::mem::take(&mut self.batches[self.state.batch]));
             self.state.batch += 1;
         }
-        let tokens: u64 = rows.iter().map(|rows| job.task.target_tokens(rows)).sum();
+        let tokens: u64 = rows.iter().map(|rows| job.task.targets(rows)).sum();
         self.interval.waited += waiting.elapsed();
         seed_step(job.run.seed, self.state.step + 1, job.task.variables().device());
         self.parameters.zero_gradients();
         let mut total = 0.0;
         for rows in &rows {
             let loss = job.task.loss(rows)?;
-            (&loss / tokens as f64).backward();
-            total += loss.double_value(&[]);
+            self.interval.waited += loss.waited;
+            (&loss.sum / tokens as f64).backward();
+            total += loss.sum.double_value(&[]);
         }
         let at = self.state.step + 1;
         if !total.is_finite() {
