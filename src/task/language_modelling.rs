@@ -87,19 +87,19 @@ impl LanguageModelling {
     }
 
     /// Begin mark and sentence in, sentence and end mark out.
-    fn batch(&self, store: &TokenStore, rows: &[u32]) -> (Tensor, Vec<Vec<i64>>) {
-        let shift = |first: Option<u32>, tokens: Vec<u32>, last: Option<u32>| -> Vec<i64> {
-            first.into_iter().chain(tokens).chain(last).map(i64::from).collect()
+    fn batch(&self, store: &TokenStore, rows: &[u32]) -> Result<(Tensor, Vec<Vec<i64>>)> {
+        let shift = |first: Option<u32>, tokens: &[u32], last: Option<u32>| -> Vec<i64> {
+            first.into_iter().chain(tokens.iter().copied()).chain(last).map(i64::from).collect()
         };
-        let row = |row: &u32| store.tokens(*row as usize, 0).to_vec();
-        let inputs: Vec<Vec<i64>> = rows.iter().map(|index| shift(Some(BEGIN), row(index), None)).collect();
-        let outputs = rows.iter().map(|index| shift(None, row(index), Some(END))).collect();
-        (pad(&inputs, self.completer.variables.device()).0, outputs)
+        let texts: Vec<Vec<u32>> = rows.iter().map(|&row| store.tokens(row as usize, 0)).collect::<Result<_>>()?;
+        let inputs: Vec<Vec<i64>> = texts.iter().map(|text| shift(Some(BEGIN), text, None)).collect();
+        let outputs = texts.iter().map(|text| shift(None, text, Some(END))).collect();
+        Ok((pad(&inputs, self.completer.variables.device()).0, outputs))
     }
 
     fn batch_loss(&self, store: &TokenStore, rows: &[u32], label_smoothing: f64, train: bool) -> Result<Tensor> {
         let model = &self.completer.model;
-        let (input, output) = self.batch(store, rows);
+        let (input, output) = self.batch(store, rows)?;
         let hidden = model.forward(&input, train)?;
         Ok(cross_entropy(&hidden, &output, |hidden| model.logits(hidden), label_smoothing))
     }
@@ -109,7 +109,7 @@ impl LanguageModelling {
         let mut score = DevScore { nll: 0.0, tokens: 0 };
         for rows in evaluation_batches(store, self.run.train.batch_tokens.max(2048)) {
             score.nll += self.batch_loss(store, &rows, 0.0, false)?.double_value(&[]);
-            score.tokens += rows.iter().map(|&row| store.tokens(row as usize, 0).len() as u64 + 1).sum::<u64>();
+            score.tokens += rows.iter().map(|&row| store.text_length(row as usize, 0) as u64 + 1).sum::<u64>();
         }
         Ok(score)
     }
@@ -133,7 +133,7 @@ impl Task for LanguageModelling {
     }
 
     fn target_tokens(&self, rows: &[u32]) -> u64 {
-        rows.iter().map(|&row| self.data.prepared.train.tokens(row as usize, 0).len() as u64 + 1).sum()
+        rows.iter().map(|&row| self.data.prepared.train.text_length(row as usize, 0) as u64 + 1).sum()
     }
 
     fn loss(&self, rows: &[u32]) -> Result<Tensor> {
@@ -164,7 +164,7 @@ impl Task for LanguageModelling {
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.data.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let (input, _) = self.batch(&self.data.prepared.dev, &rows);
+        let (input, _) = self.batch(&self.data.prepared.dev, &rows)?;
         let real = input.ne(i64::from(PAD));
         let visible = visible(&real, true);
         Ok(self

@@ -55,7 +55,7 @@ fn describe(split: &str, counts: &Counts, max_tokens: usize) -> String {
 
 /// Longest side of each row, one mark included.
 pub fn lengths(store: &TokenStore) -> Vec<u32> {
-    store.lengths().iter().map(|length| length + 1).collect()
+    store.lengths().into_iter().map(|length| length + 1).collect()
 }
 
 /// Batches for evaluation: neighbours in length together.

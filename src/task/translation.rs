@@ -74,7 +74,7 @@ impl Translator {
     }
 
     fn translate_store(&self, store: &TokenStore) -> Result<Vec<String>> {
-        let sources: Vec<Vec<u32>> = (0..store.len()).map(|row| store.tokens(row, 0).to_vec()).collect();
+        let sources: Vec<Vec<u32>> = (0..store.len()).map(|row| store.tokens(row, 0)).collect::<Result<_>>()?;
         self.translate(&sources)?.iter().map(|tokens| self.tokenizer.decode(tokens)).collect()
     }
 }
@@ -131,20 +131,22 @@ impl Translation {
         Ok(Self { run: run.clone(), data, translator })
     }
 
-    fn batch(&self, store: &TokenStore, rows: &[u32]) -> Batch {
+    fn batch(&self, store: &TokenStore, rows: &[u32]) -> Result<Batch> {
         let device = self.translator.variables.device();
-        let side = |column| rows.iter().map(|&row| store.tokens(row as usize, column).to_vec()).collect::<Vec<_>>();
-        let target = side(1);
+        let side =
+            |column| rows.iter().map(|&row| store.tokens(row as usize, column)).collect::<Result<Vec<Vec<u32>>>>();
+        let target = side(1)?;
         let shifted: Vec<Vec<i64>> = target.iter().map(|tokens| after_begin(tokens)).collect();
-        let sources: Vec<Vec<i64>> = side(0).iter().map(|tokens| marked(tokens)).collect();
+        let sources: Vec<Vec<i64>> = side(0)?.iter().map(|tokens| marked(tokens)).collect();
         let (source, source_padding) = pad(&sources, device);
         let (target_in, _) = pad(&shifted, device);
-        Batch { source, source_padding, target_in, target_out: target.iter().map(|tokens| marked(tokens)).collect() }
+        let target_out = target.iter().map(|tokens| marked(tokens)).collect();
+        Ok(Batch { source, source_padding, target_in, target_out })
     }
 
     fn batch_loss(&self, store: &TokenStore, rows: &[u32], label_smoothing: f64, train: bool) -> Result<Tensor> {
         let model = &self.translator.model;
-        let batch = self.batch(store, rows);
+        let batch = self.batch(store, rows)?;
         let memory = model.encode(&batch.source, batch.source_padding, train)?;
         let hidden = model.decode(&batch.target_in, &memory, train)?;
         Ok(cross_entropy(&hidden, &batch.target_out, |hidden| model.logits(hidden), label_smoothing))
@@ -183,7 +185,7 @@ impl Task for Translation {
     }
 
     fn target_tokens(&self, rows: &[u32]) -> u64 {
-        rows.iter().map(|&row| self.data.prepared.train.tokens(row as usize, 1).len() as u64 + 1).sum()
+        rows.iter().map(|&row| self.data.prepared.train.text_length(row as usize, 1) as u64 + 1).sum()
     }
 
     fn loss(&self, rows: &[u32]) -> Result<Tensor> {
@@ -196,7 +198,7 @@ impl Task for Translation {
         for rows in evaluation_batches(&self.data.prepared.dev, self.run.train.batch_tokens.max(2048)) {
             score.nll += self.batch_loss(&self.data.prepared.dev, &rows, 0.0, false)?.double_value(&[]);
             score.tokens +=
-                rows.iter().map(|&row| self.data.prepared.dev.tokens(row as usize, 1).len() as u64 + 1).sum::<u64>();
+                rows.iter().map(|&row| self.data.prepared.dev.text_length(row as usize, 1) as u64 + 1).sum::<u64>();
         }
         Ok(score)
     }
@@ -235,7 +237,7 @@ impl Task for Translation {
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.data.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let batch = self.batch(&self.data.prepared.dev, &rows);
+        let batch = self.batch(&self.data.prepared.dev, &rows)?;
         let views = self.translator.model.attention_weights(&batch.source, batch.source_padding, &batch.target_in)?;
         let source_real = batch.source.ne(i64::from(PAD));
         let target_real = batch.target_in.ne(i64::from(PAD));
