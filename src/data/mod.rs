@@ -1,7 +1,7 @@
 //! Corpora, tokenizer and batches.
 //!
 //! [`load`] turns a `[data]` section into three splits of text; [`prepare`] turns those into a [`Tokenizer`] and three
-//! memory-mapped [`TokenStore`]s; [`batching`] orders their rows into batches.
+//! [`TokenStore`]s; [`batching`] orders their rows into batches.
 
 pub mod batching;
 pub mod catalog;
@@ -20,6 +20,7 @@ pub mod tokenizer;
 
 use crate::experiment::check::kebab;
 use crate::experiment::config::{CorpusKind, DataConfig, TaskKind};
+use crate::interrupt;
 use anyhow::{bail, Context};
 use rows::Hasher;
 use std::borrow::Cow;
@@ -45,6 +46,7 @@ pub trait Examples: Sync + Send {
         hasher.number(self.len() as u64);
         hasher.number(self.columns() as u64);
         for row in 0..self.len() {
+            interrupt::check()?;
             for column in 0..self.columns() {
                 hasher.text(&self.text(row, column)?);
             }

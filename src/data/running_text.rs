@@ -62,8 +62,14 @@ impl RunningText {
     }
 
     /// The tokens to predict in a row.
-    pub fn tokens(&self, row: usize) -> Vec<u32> {
-        let line = |line: usize| self.store.tokens(line, 0).iter().chain([END]).collect::<Vec<u32>>();
+    ///
+    /// Error: the token file can't be read.
+    pub fn tokens(&self, row: usize) -> anyhow::Result<Vec<u32>> {
+        let line = |line: usize| -> anyhow::Result<Vec<u32>> {
+            let mut tokens = self.store.tokens(line, 0)?;
+            tokens.push(END);
+            Ok(tokens)
+        };
         if self.window == 0 {
             return line(row);
         }
@@ -72,7 +78,7 @@ impl RunningText {
         let mut skip = (from - self.starts[block]) as usize;
         let mut tokens = Vec::with_capacity(self.window);
         for number in block * EVERY..self.store.len() {
-            let line = line(number);
+            let line = line(number)?;
             if skip >= line.len() {
                 skip -= line.len();
                 continue;
@@ -84,6 +90,6 @@ impl RunningText {
             }
         }
         tokens.truncate(self.window);
-        tokens
+        Ok(tokens)
     }
 }

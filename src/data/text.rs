@@ -1,6 +1,6 @@
 //! Plain parallel or single files, one sentence a line, and `.sgm` files; either may be gzipped (`.gz`).
 //!
-//! Files are mapped ([`Lines`]), so tens of millions of pairs take no memory to speak of.
+//! Lines are read when they are asked for ([`Lines`]), so tens of millions of pairs take no memory to speak of.
 
 use super::lines::Lines;
 use super::rows::Hasher;
@@ -20,7 +20,7 @@ impl Source {
         let lines = Lines::open(path)?;
         let name = path.to_string_lossy().to_ascii_lowercase();
         Ok(if name.trim_end_matches(".gz").ends_with(".sgm") {
-            Source::Segments(sgm::segments(lines.bytes(), path)?)
+            Source::Segments(sgm::segments(&lines.bytes()?, path)?)
         } else {
             Source::Lines(lines)
         })
@@ -101,20 +101,17 @@ impl Examples for TextRows {
         // Parts without rows share their start with the next; the last part that starts here or before holds the row.
         let part = &self.parts[self.parts.partition_point(|part| part.start <= row) - 1];
         let row = row - part.start;
-        Ok(Cow::Borrowed(match &part.sources[column] {
-            Source::Lines(lines) => lines.line(row)?,
-            Source::Segments(segments) => &segments[row],
-        }))
+        Ok(match &part.sources[column] {
+            Source::Lines(lines) => Cow::Owned(lines.line(row)?),
+            Source::Segments(segments) => Cow::Borrowed(&segments[row]),
+        })
     }
 
     fn hash_into(&self, hasher: &mut Hasher) -> anyhow::Result<()> {
         // The bytes of each file rather than each line: as fast as the disk.
         for source in self.parts.iter().flat_map(|part| &part.sources) {
             match source {
-                Source::Lines(lines) => {
-                    hasher.number(lines.bytes().len() as u64);
-                    hasher.bytes(lines.bytes());
-                }
+                Source::Lines(lines) => lines.hash_into(hasher)?,
                 Source::Segments(segments) => {
                     hasher.number(segments.len() as u64);
                     segments.iter().for_each(|segment| hasher.text(segment));

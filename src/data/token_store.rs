@@ -1,25 +1,33 @@
-//! Token ids of a split, written once to a cache file and memory-mapped.
+//! Token ids of a split, written once to a cache file and read from there.
 //!
 //! The file is built in chunks on all cores, so neither texts nor ids of a large corpus are ever in memory together. Ids take
 //! two bytes where the vocabulary has at most 65,536 entries, else four. Layout, all little-endian: a header of 512 bytes,
 //! the ids, then for each row an index record of 32-bit words (start of its ids in two words, row in the split, length of
-//! each column). A file with another header (data, tokenizer, limits) or another size than its header says is built again.
+//! each column). Of an open file only lengths and the place of every 16th row are in memory, 2.5 to 4.5 bytes a row; the ids of
+//! a text are one read. A file with another header (data, tokenizer, limits) or another size than its header says is built again.
 
 use super::rows::sha256_hex;
 use super::tokenizer::Tokenizer;
 use super::{temporary, Examples};
 use crate::experiment::config::TooLong;
+use crate::interrupt;
 use anyhow::{bail, Context};
-use memmap2::Mmap;
 use rayon::prelude::*;
+use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"SYNTOK\x00\x01";
 const HEADER: usize = 512;
 const KEY: usize = 64;
-const CHUNK: usize = 16_384;
+/// Rows encoded together.
+const CHUNK: usize = 4096;
+/// Rows from one kept place to the next.
+const EVERY: usize = 16;
+/// In [`Lengths`]: see the map.
+const LONG: u16 = u16::MAX;
 
 /// Which rows are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,44 +71,41 @@ pub struct Counts {
 /// The kept rows of a split.
 #[derive(Debug)]
 pub struct TokenStore {
-    map: Mmap,
+    path: PathBuf,
+    file: File,
     width: usize,
     columns: usize,
-    index: usize,
+    /// Where the index begins.
+    index: u64,
+    /// Tokens before every 16th row.
+    starts: Vec<u64>,
+    lengths: Lengths,
     /// What became of the rows.
     pub counts: Counts,
 }
 
-/// Token ids of one text.
-#[derive(Debug, Clone, Copy)]
-pub struct Ids<'a> {
-    bytes: &'a [u8],
-    width: usize,
+/// Lengths of texts, two bytes each unless there are very long ones.
+#[derive(Debug, Default)]
+struct Lengths {
+    short: Vec<u16>,
+    /// Those that two bytes can't hold.
+    long: HashMap<usize, u32>,
 }
 
-impl<'a> Ids<'a> {
-    /// Tokens.
-    pub fn len(&self) -> usize {
-        self.bytes.len() / self.width
+impl Lengths {
+    fn push(&mut self, length: u32) {
+        let short = u16::try_from(length).unwrap_or(LONG);
+        if short == LONG {
+            self.long.insert(self.short.len(), length);
+        }
+        self.short.push(short);
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// The ids, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> + 'a {
-        let width = self.width;
-        self.bytes.chunks_exact(width).map(move |id| match width {
-            2 => u32::from(u16::from_le_bytes([id[0], id[1]])),
-            _ => u32::from_le_bytes([id[0], id[1], id[2], id[3]]),
-        })
-    }
-
-    /// The ids in a vector.
-    pub fn to_vec(&self) -> Vec<u32> {
-        self.iter().collect()
+    fn get(&self, at: usize) -> u32 {
+        match self.short[at] {
+            LONG => self.long[&at],
+            short => short.into(),
+        }
     }
 }
 
@@ -144,13 +149,18 @@ impl TokenStore {
 
     fn open(path: &Path, key: &str) -> anyhow::Result<Option<TokenStore>> {
         let Ok(file) = File::open(path) else { return Ok(None) };
-        // SAFETY: token files are written under another name, renamed once whole, and never changed after that.
-        let map = unsafe { Mmap::map(&file) }.with_context(|| format!("can't map {} into memory", path.display()))?;
-        if map.len() < HEADER || map[..8] != MAGIC[..] || &map[8..8 + KEY] != key.as_bytes() {
+        let reading = || format!("can't read {}", path.display());
+        let size = file.metadata().with_context(reading)?.len();
+        let mut header = [0; HEADER];
+        if size < HEADER as u64 {
             return Ok(None);
         }
-        let number = |at: usize| u64_at(&map, 8 + KEY + 8 * at);
-        let [width, columns, ids] = [0, 1, 2].map(|at| number(at) as usize);
+        file.read_exact_at(&mut header, 0).with_context(reading)?;
+        if header[..8] != MAGIC[..] || &header[8..8 + KEY] != key.as_bytes() {
+            return Ok(None);
+        }
+        let number = |at: usize| u64_at(&header, 8 + KEY + 8 * at);
+        let [width, columns] = [0, 1].map(|at| number(at) as usize);
         let counts = Counts {
             rows: number(3),
             kept: number(4),
@@ -160,11 +170,12 @@ impl TokenStore {
             tokens: [number(8), number(9)],
             words: [number(10), number(11)],
         };
-        let index = HEADER + (ids * width).next_multiple_of(4);
-        if map.len() != index + counts.kept as usize * record(columns) {
+        let index = HEADER as u64 + (number(2) * width as u64).next_multiple_of(4);
+        if size != index + counts.kept * record(columns) as u64 {
             return Ok(None);
         }
-        Ok(Some(TokenStore { map, width, columns, index, counts }))
+        let (starts, lengths) = read_index(&file, index, counts.kept, columns).with_context(reading)?;
+        Ok(Some(TokenStore { path: path.to_path_buf(), file, width, columns, index, starts, lengths, counts }))
     }
 
     /// Rows.
@@ -182,23 +193,35 @@ impl TokenStore {
         self.columns
     }
 
-    /// Where the row is in the split that the store was built from (dropped rows counted).
-    pub fn row(&self, row: usize) -> usize {
-        self.word(row, 2) as usize
+    /// Where the row is in the split that the store was built from (dropped rows counted). Error: the file can't be read.
+    pub fn row(&self, row: usize) -> anyhow::Result<usize> {
+        let mut word = [0; 4];
+        self.read(&mut word, self.index + (row * record(self.columns) + 8) as u64)?;
+        Ok(u32::from_le_bytes(word) as usize)
     }
 
-    /// Token ids of one text, without begin and end marks.
-    pub fn tokens(&self, row: usize, column: usize) -> Ids<'_> {
-        let start = u64_at(&self.map, self.index + row * record(self.columns)) as usize;
-        let before: usize = (0..column).map(|column| self.word(row, 3 + column) as usize).sum();
-        let from = HEADER + (start + before) * self.width;
-        let length = self.word(row, 3 + column) as usize * self.width;
-        Ids { bytes: &self.map[from..from + length], width: self.width }
+    /// Token ids of one text, without begin and end marks. Error: the file can't be read.
+    pub fn tokens(&self, row: usize, column: usize) -> anyhow::Result<Vec<u32>> {
+        let nearest = row - row % EVERY;
+        let between = nearest * self.columns..row * self.columns + column;
+        let before: u64 = between.map(|text| u64::from(self.lengths.get(text))).sum();
+        let from = HEADER as u64 + (self.starts[row / EVERY] + before) * self.width as u64;
+        let mut bytes = vec![0; self.text_length(row, column) * self.width];
+        self.read(&mut bytes, from)?;
+        Ok(match self.width {
+            2 => bytes.chunks_exact(2).map(|id| u16::from_le_bytes([id[0], id[1]]).into()).collect(),
+            _ => bytes.chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]])).collect(),
+        })
+    }
+
+    /// How many [`TokenStore::tokens`] a text has; no file is read.
+    pub fn text_length(&self, row: usize, column: usize) -> usize {
+        self.lengths.get(row * self.columns + column) as usize
     }
 
     /// Tokens of the row's longest column.
     pub fn length(&self, row: usize) -> u32 {
-        (0..self.columns).map(|column| self.word(row, 3 + column)).max().unwrap_or(0)
+        (0..self.columns).map(|column| self.text_length(row, column) as u32).max().unwrap_or(0)
     }
 
     /// [`TokenStore::length`] of every row.
@@ -206,10 +229,28 @@ impl TokenStore {
         (0..self.len()).map(|row| self.length(row)).collect()
     }
 
-    fn word(&self, row: usize, word: usize) -> u32 {
-        let at = self.index + row * record(self.columns) + 4 * word;
-        u32::from_le_bytes([self.map[at], self.map[at + 1], self.map[at + 2], self.map[at + 3]])
+    fn read(&self, buffer: &mut [u8], at: u64) -> anyhow::Result<()> {
+        self.file.read_exact_at(buffer, at).with_context(|| format!("can't read {}", self.path.display()))
     }
+}
+
+/// Tokens before every 16th row, and all lengths.
+fn read_index(file: &File, index: u64, rows: u64, columns: usize) -> std::io::Result<(Vec<u64>, Lengths)> {
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    reader.seek(SeekFrom::Start(index))?;
+    let mut starts = Vec::with_capacity((rows as usize).div_ceil(EVERY));
+    let mut lengths = Lengths { short: Vec::with_capacity(rows as usize * columns), ..Lengths::default() };
+    let mut bytes = vec![0; record(columns)];
+    for row in 0..rows as usize {
+        reader.read_exact(&mut bytes)?;
+        if row % EVERY == 0 {
+            starts.push(u64_at(&bytes, 0));
+        }
+        for length in bytes[12..].chunks_exact(4) {
+            lengths.push(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
+        }
+    }
+    Ok((starts, lengths))
 }
 
 /// Bytes of an index record.
@@ -284,6 +325,7 @@ impl<'a> Builder<'a> {
     }
 
     fn encode(&self, row: usize) -> anyhow::Result<Encoded> {
+        interrupt::check()?;
         let columns = self.examples.columns();
         let (mut ids, mut words) = (Vec::with_capacity(columns), Vec::with_capacity(columns));
         let (mut any_cut, mut any_empty) = (false, false);
@@ -294,6 +336,8 @@ impl<'a> Builder<'a> {
             if tokens.len() > self.options.max_tokens {
                 any_cut = true;
                 tokens.truncate(self.options.max_tokens);
+                // A chunk of long texts would hold the memory of what was cut off.
+                tokens.shrink_to_fit();
                 words.push(count_words(&self.tokenizer.decode(&tokens)?));
             } else {
                 words.push(count_words(&text));

@@ -6,16 +6,22 @@
 
 use super::rows::sha256_hex;
 use super::{temporary, Corpus, Examples};
+use crate::interrupt;
 use anyhow::{anyhow, bail, Context};
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Mutex;
+use std::time::Duration;
 use tokenizers::decoders::sequence::Sequence;
 use tokenizers::decoders::strip::Strip;
 use tokenizers::models::bpe::{BpeTrainer, BPE};
 use tokenizers::normalizers::Prepend;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{AddedToken, DecoderWrapper, Model};
+use tokenizers::{
+    AddedToken, DecoderWrapper, Model, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString,
+    PreTokenizer, Trainer,
+};
 
 /// Fills rows of a batch that are shorter than the longest.
 pub const PAD: u32 = 0;
@@ -32,8 +38,11 @@ const SPECIAL: [&str; 4] = ["<pad>", "<s>", "</s>", "<unk>"];
 pub const SMALLEST: usize = crate::experiment::check::SMALLEST_VOCABULARY;
 const _: () = assert!(SMALLEST == SPECIAL.len() + 256);
 
-/// Rows that merges are learned from; of longer corpora evenly spread ones are taken.
-const MOST_ROWS: usize = 1 << 22;
+/// Bytes of text that merges are learned from, about: of larger corpora evenly spread rows are taken.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Evenly spread rows by which the size of a corpus is judged.
+const JUDGED_ROWS: usize = 10_000;
 
 /// Under this many rows one thread learns the merges.
 const FEW_ROWS: usize = 1 << 18;
@@ -47,11 +56,11 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Learns merges from all columns of `examples` (of a corpus over 4,194,304 rows: from that many or fewer, evenly
-    /// spread), until the vocabulary has `vocabulary` entries or nothing is left to merge. The same rows always give the
-    /// same tokenizer.
+    /// Learns merges from all columns of `examples`, until the vocabulary has `vocabulary` entries or nothing is left to
+    /// merge. Of a corpus over 64 MiB every n-th row is taken, such that they come to about 64 MiB (n from the mean size of
+    /// 10,000 evenly spread rows). The same rows always give the same tokenizer.
     ///
-    /// Errors: `vocabulary` under [`SMALLEST`]; a text that can't be read.
+    /// Errors: `vocabulary` under [`SMALLEST`]; a text that can't be read; Ctrl-C.
     pub fn train(examples: &dyn Examples, vocabulary: usize) -> anyhow::Result<Tokenizer> {
         if vocabulary < SMALLEST {
             bail!(
@@ -59,26 +68,22 @@ impl Tokenizer {
                 SPECIAL.len()
             );
         }
-        let mut inner = tokenizers::Tokenizer::new(BPE::default());
-        inner.with_normalizer(Some(Prepend::new(" ".into())));
-        inner.with_pre_tokenizer(Some(ByteLevel::new(false, false, true)));
-        let decoders =
-            vec![DecoderWrapper::ByteLevel(ByteLevel::default()), DecoderWrapper::Strip(Strip::new(' ', 1, 0))];
-        inner.with_decoder(Some(Sequence::new(decoders)));
-        let mut trainer = tokenizers::models::TrainerWrapper::from(
-            BpeTrainer::builder()
-                .show_progress(false)
-                .vocab_size(vocabulary)
-                .special_tokens(SPECIAL.iter().map(|name| AddedToken::from(*name, true)).collect())
-                .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-                .build(),
-        );
-        let step = examples.len().div_ceil(MOST_ROWS).max(1);
+        let mut trainer = BpeTrainer::builder()
+            .show_progress(false)
+            .vocab_size(vocabulary)
+            .special_tokens(SPECIAL.iter().map(|name| AddedToken::from(*name, true)).collect())
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .build();
+        let step = stride(examples, MOST_BYTES)?;
         let broken = Mutex::new(None);
+        let text = |row: usize, column: usize| -> anyhow::Result<String> {
+            interrupt::check()?;
+            Ok(examples.text(row, column)?.into_owned())
+        };
         let texts = (0..examples.len())
             .step_by(step)
             .flat_map(|row| (0..examples.columns()).map(move |column| (row, column)))
-            .map_while(|(row, column)| match examples.text(row, column) {
+            .map_while(|(row, column)| match text(row, column) {
                 Ok(text) => Some(text),
                 Err(error) => {
                     if let Ok(mut first) = broken.lock() {
@@ -89,15 +94,25 @@ impl Tokenizer {
             });
         // Merging meets after every merge: with little text and busy cores, threads wait for each other more than they work.
         let threads = if examples.len() < FEW_ROWS { 1 } else { rayon::current_num_threads() };
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .context("can't start threads")?
-            .install(|| inner.train(&mut trainer, texts).map(|_| ()))
-            .map_err(|error| anyhow!("can't train the tokenizer: {error}"))?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("can't start threads")?;
+        let failed = |error| anyhow!("can't train the tokenizer: {error}");
+        pool.install(|| trainer.feed(texts, words)).map_err(failed)?;
         if let Ok(Some(error)) = broken.into_inner() {
             return Err(error);
         }
+        let (model, special) = interruptible(move || {
+            let mut model = BPE::default();
+            let special = pool.install(|| trainer.train(&mut model))?;
+            Ok((model, special))
+        })?
+        .map_err(failed)?;
+        let mut inner = tokenizers::Tokenizer::new(model);
+        inner.with_normalizer(Some(normalizer()));
+        inner.with_pre_tokenizer(Some(pre_tokenizer()));
+        let decoders =
+            vec![DecoderWrapper::ByteLevel(ByteLevel::default()), DecoderWrapper::Strip(Strip::new(' ', 1, 0))];
+        inner.with_decoder(Some(Sequence::new(decoders)));
+        inner.add_special_tokens(&special);
         let json = inner.to_string(true).map_err(|error| anyhow!("can't write down the tokenizer: {error}"))?;
         Tokenizer::from_json(json)
     }
@@ -152,6 +167,59 @@ impl Tokenizer {
     }
 }
 
+fn normalizer() -> Prepend {
+    Prepend::new(" ".into())
+}
+
+fn pre_tokenizer() -> ByteLevel {
+    ByteLevel::new(false, false, true)
+}
+
+/// What merges are learned within: the words of a text as the tokenizer will see them.
+fn words(text: &str) -> tokenizers::Result<Vec<String>> {
+    let mut text = NormalizedString::from(text);
+    normalizer().normalize(&mut text)?;
+    let mut text = PreTokenizedString::from(text);
+    pre_tokenizer().pre_tokenize(&mut text)?;
+    let words = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
+    Ok(words.into_iter().map(|(word, _, _)| word.to_owned()).collect())
+}
+
+/// 1 where the rows hold at most `most` bytes, else which one of how many to take.
+fn stride(examples: &dyn Examples, most: u64) -> anyhow::Result<usize> {
+    let rows = examples.len();
+    let every = rows.div_ceil(JUDGED_ROWS).max(1);
+    let (mut judged, mut bytes) = (0u64, 0u64);
+    for row in (0..rows).step_by(every) {
+        interrupt::check()?;
+        judged += 1;
+        for column in 0..examples.columns() {
+            bytes += examples.text(row, column)?.len() as u64;
+        }
+    }
+    let all = u128::from(bytes) * rows as u128 / u128::from(judged.max(1));
+    Ok(all.div_ceil(u128::from(most)).clamp(1, rows.max(1) as u128) as usize)
+}
+
+/// The result of `work`, or [`Interrupted`](interrupt::Interrupted) as soon as the user asks: work of a library that can't be
+/// stopped. It then goes on in its thread until the process ends, which is soon.
+fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // Nobody listens any more after an interrupt; the result is of no use then.
+    let thread = std::thread::spawn(move || drop(sender.send(work())));
+    loop {
+        interrupt::check()?;
+        match receiver.recv_timeout(Duration::from_millis(100)) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                thread.join().ok();
+                bail!("a thread ended without a result");
+            }
+        }
+    }
+}
+
 impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokenizer").field("size", &self.size()).field("hash", &self.hash).finish_non_exhaustive()
@@ -160,7 +228,7 @@ impl std::fmt::Debug for Tokenizer {
 
 /// Trains on the training split of a corpus, or reads the tokenizer that was trained on the same text with the same settings from `folder`.
 pub fn train_or_load(corpus: &Corpus, vocabulary: usize, folder: &Path) -> anyhow::Result<Tokenizer> {
-    let key = sha256_hex(format!("byte-level BPE 1, {vocabulary}, {}", corpus.hash).as_bytes());
+    let key = sha256_hex(format!("byte-level BPE 2, {vocabulary}, {}", corpus.hash).as_bytes());
     let file = folder.join(format!("{key}.json"));
     if file.exists() {
         // A damaged cache file is no reason to stop: it is made again.
@@ -220,6 +288,17 @@ mod tests {
             assert_eq!(tokenizer().json, first.json);
         }
         assert!(first.size() <= 400);
+    }
+
+    #[test]
+    fn of_a_large_corpus_evenly_spread_rows_are_taken() {
+        // 200 rows of about 43 bytes.
+        let rows = rows();
+        let bytes: u64 =
+            (0..200).map(|row| (rows.text(row, 0).unwrap().len() + rows.text(row, 1).unwrap().len()) as u64).sum();
+        let stride = |most| stride(&rows, most).unwrap();
+        assert_eq!([bytes, bytes - 1, bytes / 2, bytes / 10, 1].map(stride), [1, 2, 2, 10, 200]);
+        assert_eq!(super::stride(&Rows::single(Vec::new()), 10).unwrap(), 1);
     }
 
     #[test]

@@ -94,8 +94,8 @@ impl LanguageModelling {
     }
 
     /// What the model is to predict at each position of some rows.
-    fn targets_of(&self, text: &RunningText, rows: &[u32]) -> Vec<Vec<i64>> {
-        rows.iter().map(|&row| text.tokens(row as usize).into_iter().map(i64::from).collect()).collect()
+    fn targets_of(&self, text: &RunningText, rows: &[u32]) -> Result<Vec<Vec<i64>>> {
+        rows.iter().map(|&row| Ok(text.tokens(row as usize)?.into_iter().map(i64::from).collect())).collect()
     }
 
     fn batch_loss(&self, targets: &[Vec<i64>], label_smoothing: f64, train: bool) -> Result<Tensor> {
@@ -107,7 +107,7 @@ impl LanguageModelling {
 
     fn held_out(&self, text: &RunningText) -> Result<DevScore> {
         held_out(&text.lengths(), self.run.train.batch_tokens, |rows| {
-            let targets = self.targets_of(text, rows);
+            let targets = self.targets_of(text, rows)?;
             let tokens = targets.iter().map(|row| row.len() as u64).sum();
             Ok((self.batch_loss(&targets, 0.0, false)?, tokens))
         })
@@ -129,7 +129,7 @@ impl Task for LanguageModelling {
 
     fn loss(&self, rows: &[u32]) -> Result<BatchLoss> {
         let started = Instant::now();
-        let targets = self.targets_of(&self.train, rows);
+        let targets = self.targets_of(&self.train, rows)?;
         let waited = started.elapsed();
         Ok(BatchLoss { sum: self.batch_loss(&targets, self.run.train.label_smoothing, true)?, waited })
     }
@@ -156,7 +156,7 @@ impl Task for LanguageModelling {
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let (input, _) = pad(&shifted(&self.targets_of(&self.dev, &rows)), self.completer.variables.device());
+        let (input, _) = pad(&shifted(&self.targets_of(&self.dev, &rows)?), self.completer.variables.device());
         let real = input.ne(i64::from(PAD));
         let visible = visible(&real, true);
         let views = self.completer.model.attention_weights(&input)?;

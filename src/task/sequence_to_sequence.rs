@@ -10,6 +10,7 @@ use crate::data::{Corpus, Examples, Prepared};
 use crate::decode::beam::{beam_search, BeamOptions};
 use crate::decode::Stepper;
 use crate::experiment::{DecodeConfig, Run, TaskKind};
+use crate::interrupt;
 use crate::model::decoder::DecoderState;
 use crate::model::seq2seq::Seq2Seq;
 use anyhow::{Context, Result};
@@ -62,6 +63,7 @@ impl Writer {
         order.sort_by_key(|&row| (sources[row].len(), row));
         let mut hypotheses = vec![Vec::new(); sources.len()];
         for rows in order.chunks(self.decode.batch) {
+            interrupt::check()?;
             let batch: Vec<Vec<i64>> = rows.iter().map(|&row| marked(sources[row].iter().copied())).collect();
             let device = self.variables.device();
             let (source, padding) = pad(&batch, device);
@@ -82,7 +84,7 @@ impl Writer {
     }
 
     fn write_store(&self, store: &TokenStore) -> Result<Vec<String>> {
-        let sources: Vec<Vec<u32>> = (0..store.len()).map(|row| store.tokens(row, 0).to_vec()).collect();
+        let sources: Vec<Vec<u32>> = (0..store.len()).map(|row| store.tokens(row, 0)).collect::<Result<_>>()?;
         self.write(&sources)?.iter().map(|tokens| self.tokenizer.decode(tokens)).collect()
     }
 }
@@ -150,15 +152,15 @@ impl SequenceToSequence {
         Ok(Self { run: run.clone(), corpus, prepared, training, writer, judge })
     }
 
-    fn batch(&self, store: &TokenStore, rows: &[u32]) -> Batch {
+    fn batch(&self, store: &TokenStore, rows: &[u32]) -> Result<Batch> {
         let device = self.writer.variables.device();
-        let side = |column| -> Vec<Vec<i64>> {
-            rows.iter().map(|&row| marked(store.tokens(row as usize, column).iter())).collect()
+        let side = |column| -> Result<Vec<Vec<i64>>> {
+            rows.iter().map(|&row| Ok(marked(store.tokens(row as usize, column)?))).collect()
         };
-        let (source, source_padding) = pad(&side(0), device);
-        let target_out = side(1);
+        let (source, source_padding) = pad(&side(0)?, device);
+        let target_out = side(1)?;
         let (target_in, _) = pad(&shifted(&target_out), device);
-        Batch { source, source_padding, target_in, target_out }
+        Ok(Batch { source, source_padding, target_in, target_out })
     }
 
     fn batch_loss(&self, batch: Batch, label_smoothing: f64, train: bool) -> Result<Tensor> {
@@ -183,12 +185,12 @@ impl Task for SequenceToSequence {
     }
 
     fn targets(&self, rows: &[u32]) -> u64 {
-        rows.iter().map(|&row| self.prepared.train.tokens(row as usize, 1).len() as u64 + 1).sum()
+        rows.iter().map(|&row| self.prepared.train.text_length(row as usize, 1) as u64 + 1).sum()
     }
 
     fn loss(&self, rows: &[u32]) -> Result<BatchLoss> {
         let started = Instant::now();
-        let batch = self.batch(&self.prepared.train, rows);
+        let batch = self.batch(&self.prepared.train, rows)?;
         let waited = started.elapsed();
         Ok(BatchLoss { sum: self.batch_loss(batch, self.run.train.label_smoothing, true)?, waited })
     }
@@ -196,7 +198,7 @@ impl Task for SequenceToSequence {
     fn dev(&self) -> Result<DevScore> {
         let dev = &self.prepared.dev;
         held_out(&lengths(dev), self.run.train.batch_tokens, |rows| {
-            let batch = self.batch(dev, rows);
+            let batch = self.batch(dev, rows)?;
             let tokens = batch.target_out.iter().map(|row| row.len() as u64).sum();
             Ok((self.batch_loss(batch, 0.0, false)?, tokens))
         })
@@ -225,7 +227,7 @@ impl Task for SequenceToSequence {
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let batch = self.batch(&self.prepared.dev, &rows);
+        let batch = self.batch(&self.prepared.dev, &rows)?;
         let views = self.writer.model.attention_weights(&batch.source, batch.source_padding, &batch.target_in)?;
         let source_real = batch.source.ne(i64::from(PAD));
         let target_real = batch.target_in.ne(i64::from(PAD));

@@ -6,6 +6,7 @@ use crate::data::token_store::{Counts, TokenStore};
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::data::{self, Corpus, Prepared};
 use crate::experiment::Run;
+use crate::interrupt;
 use anyhow::Result;
 use tch::{Device, Kind, Tensor};
 
@@ -66,7 +67,7 @@ fn describe(split: &str, counts: &Counts, max_tokens: usize) -> String {
 
 /// Longest side of each row, one mark included.
 pub fn lengths(store: &TokenStore) -> Vec<u32> {
-    store.lengths().iter().map(|length| length + 1).collect()
+    store.lengths().into_iter().map(|length| length + 1).collect()
 }
 
 /// Cross-entropy of held-out rows of these lengths, neighbours in length together. `loss` is the sum over some rows, and the
@@ -79,6 +80,7 @@ pub fn held_out(
     let _guard = tch::no_grad_guard();
     let mut score = DevScore { nll: 0.0, tokens: 0 };
     for rows in batching::in_order(lengths, batch_tokens.max(SMALLEST_EVALUATION_BATCH)) {
+        interrupt::check()?;
         let (sum, tokens) = loss(&rows)?;
         score.nll += sum.double_value(&[]);
         score.tokens += tokens;
