@@ -1,6 +1,7 @@
 //! Beam search on made-up tables of transition probabilities, against exhaustive search.
 
 use rand::{Rng, SeedableRng};
+use std::collections::HashSet;
 use synthesizer::decode::beam::{beam_search, BeamError, BeamOptions, Hypothesis};
 use synthesizer::decode::Stepper;
 use tch::{Kind, Tensor};
@@ -43,6 +44,11 @@ impl Tables {
 
     /// The best complete sequence of fewer than `max_length` tokens and an end mark.
     fn exhaustive(&self, row: usize, alpha: f64, max_length: usize) -> Hypothesis {
+        self.exhaustive_within(row, &options(1, alpha, &[max_length]), max_length)
+    }
+
+    /// The same of those that keep the limits of `options`.
+    fn exhaustive_within(&self, row: usize, options: &BeamOptions, max_length: usize) -> Hypothesis {
         let mut best = Hypothesis { tokens: vec![], score: f64::NEG_INFINITY, ended: true };
         let mut open = vec![(vec![], 0.0)];
         while let Some((tokens, sum)) = open.pop() {
@@ -50,9 +56,9 @@ impl Tables {
             for (next, &log_p) in self.log_p[row][tokens.len()][last].iter().enumerate() {
                 let sum = sum + f64::from(log_p);
                 let length = tokens.len() + 1;
-                let score = sum / ((5.0 + length as f64) / 6.0).powf(alpha);
+                let score = sum / ((5.0 + length as f64) / 6.0).powf(options.length_penalty);
                 if next == END as usize {
-                    if score > best.score {
+                    if score > best.score && keeps_limits(&tokens, options) {
                         best = Hypothesis { tokens: tokens.clone(), score, ended: true };
                     }
                 } else if length < max_length {
@@ -88,7 +94,22 @@ impl Stepper for Tables {
 }
 
 fn options(beam: usize, length_penalty: f64, max_length: &[usize]) -> BeamOptions {
-    BeamOptions { beam, length_penalty, max_length: max_length.to_vec(), begin: BEGIN, end: END }
+    BeamOptions {
+        beam,
+        length_penalty,
+        max_length: max_length.to_vec(),
+        min_length: 0,
+        no_repeat_ngram: 0,
+        begin: BEGIN,
+        end: END,
+    }
+}
+
+/// Whether a complete sequence is long enough and has no n-gram twice.
+fn keeps_limits(tokens: &[u32], options: &BeamOptions) -> bool {
+    let order = options.no_repeat_ngram;
+    let mut seen = HashSet::new();
+    tokens.len() >= options.min_length && (order == 0 || tokens.windows(order).all(|ngram| seen.insert(ngram)))
 }
 
 fn assert_close(got: &Hypothesis, expected: &Hypothesis) {
@@ -266,4 +287,116 @@ fn what_cannot_be_searched_is_an_error() {
     assert_eq!(beam_search(&mut Tables::new(vec![]), 0, &options(4, 0.6, &[])).unwrap(), []);
     let empty = beam_search(&mut garden_path(), 1, &options(2, 0.6, &[0])).unwrap();
     assert_eq!(empty, [Hypothesis { tokens: vec![], score: 0.0, ended: false }]);
+}
+
+#[test]
+fn a_wide_beam_finds_the_optimum_within_the_limits() {
+    let mut changed = 0;
+    for seed in 0..12 {
+        for (min_length, no_repeat_ngram) in [(3, 0), (0, 1), (0, 2), (2, 1), (4, 2), (4, 3)] {
+            for alpha in [-0.5, 0.0, 0.6, 3.0] {
+                let mut tables = Tables::random(seed, 2, 6, 4, 3.0);
+                let limited = BeamOptions { min_length, no_repeat_ngram, ..options(243, alpha, &[6, 5]) };
+                let expected = [tables.exhaustive_within(0, &limited, 6), tables.exhaustive_within(1, &limited, 5)];
+                let free = tables.exhaustive(0, alpha, 6);
+                let got = beam_search(&mut tables, 2, &limited).unwrap();
+                for (got, expected) in got.iter().zip(&expected) {
+                    assert!(expected.score.is_finite());
+                    assert_close(got, expected);
+                }
+                changed += usize::from(expected[0] != free);
+            }
+        }
+    }
+    assert!(changed > 100, "the limits hardly mattered: {changed}");
+}
+
+#[test]
+fn greedy_is_the_chain_of_argmaxes_within_the_limits() {
+    for seed in 0..30 {
+        for (min_length, no_repeat_ngram) in [(5, 0), (0, 1), (0, 2), (4, 2), (6, 3)] {
+            let mut tables = Tables::random(seed, 3, 8, 9, 4.0);
+            let limited = BeamOptions { min_length, no_repeat_ngram, ..options(1, 0.6, &[8; 3]) };
+            let got = beam_search(&mut Tables::new(tables.log_p.clone()), 3, &limited).unwrap();
+            for (table, got) in tables.log_p.iter_mut().zip(&got) {
+                let (mut tokens, mut sum, mut ended) = (vec![], 0.0, false);
+                while tokens.len() < 8 && !ended {
+                    let row = &mut table[tokens.len()][*tokens.last().unwrap_or(&BEGIN) as usize];
+                    let allowed = |next: u32| match next {
+                        END => tokens.len() >= min_length,
+                        _ => keeps_limits(
+                            &[&tokens[..], &[next]].concat(),
+                            &BeamOptions { min_length: 0, ..limited.clone() },
+                        ),
+                    };
+                    let possible = (0..9u32).filter(|&next| allowed(next));
+                    let next = possible.max_by(|&a, &b| row[a as usize].total_cmp(&row[b as usize])).unwrap();
+                    sum += f64::from(row[next as usize]);
+                    ended = next == END;
+                    if !ended {
+                        tokens.push(next);
+                    }
+                }
+                let length = (tokens.len() + usize::from(ended)) as f64;
+                assert_close(got, &Hypothesis { tokens, score: sum / ((5.0 + length) / 6.0).powf(0.6), ended });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_gives_what_its_rows_give_alone_within_the_limits() {
+    for beam in [1, 2, 4] {
+        let lengths: Vec<usize> = (0..9).map(|row| 4 + row).collect();
+        let limited =
+            |lengths: &[usize]| BeamOptions { min_length: 3, no_repeat_ngram: 2, ..options(beam, 0.6, lengths) };
+        let mut tables = Tables::random(7, 9, 12, 7, 5.0);
+        let alone: Vec<Hypothesis> = (0..9)
+            .map(|row| beam_search(&mut tables.only(row), 1, &limited(&lengths[row..=row])).unwrap().remove(0))
+            .collect();
+        assert!(alone.iter().all(|hypothesis| hypothesis.tokens.len() >= 3));
+        assert_eq!(beam_search(&mut tables, 9, &limited(&lengths)).unwrap(), alone, "beam {beam}");
+        assert!(tables.reorders > 0);
+    }
+}
+
+#[test]
+fn limits_by_hand() {
+    let search = |table: Vec<Vec<Vec<f32>>>, beam, max_length, min_length, no_repeat_ngram| {
+        let limited = BeamOptions { min_length, no_repeat_ngram, ..options(beam, 0.0, &[max_length]) };
+        beam_search(&mut Tables::new(vec![table]), 1, &limited).unwrap().remove(0)
+    };
+    for beam in [1, 2] {
+        // The end is likely at once and after two tokens; of the others at first 0 is the smallest.
+        let expected = Hypothesis { tokens: vec![0, 3], score: -9.2, ended: true };
+        assert_close(&search(chain(&[END, 3, END], 6), beam, 6, 2, 0), &expected);
+        // No end mark fits behind 3 tokens: cut, not ended.
+        let expected = Hypothesis { tokens: vec![0, 3, 3], score: -9.2, ended: false };
+        assert_close(&search(chain(&[END], 6), beam, 3, 3, 0), &expected);
+        assert_close(&search(chain(&[END], 6), beam, 3, 100, 0), &expected);
+    }
+    // 3 3 3 3 … has 3 3 twice at the third token: 0 comes instead. Then 0 3 is new, and 3 0 (-9) is not, nor is 3 3.
+    let got = search(chain(&[3, 3, 3, 3, 3, END], 6), 1, 6, 0, 2);
+    assert_close(&got, &Hypothesis { tokens: vec![3, 3, 0, 3, 1], score: -0.1 * 4.0 - 18.0, ended: true });
+    assert_close(
+        &search(chain(&[3, 3, 3, 3, 3, END], 6), 1, 6, 0, 3),
+        &Hypothesis { tokens: vec![3, 3, 3, 0, 3], score: -0.1 * 5.0 - 9.0, ended: true },
+    );
+}
+
+#[test]
+fn where_limits_leave_nothing_the_hypothesis_stands_as_it_is() {
+    let never = f32::NEG_INFINITY;
+    let row = vec![never, never, never, -0.1, -2.0];
+    for beam in [1, 2] {
+        // 3 and 4 once each, no end mark: nothing is left for the third place.
+        let limited = BeamOptions { no_repeat_ngram: 1, ..options(beam, 1.0, &[6]) };
+        let got = beam_search(&mut Tables::new(vec![vec![vec![row.clone(); 5]; 6]]), 1, &limited).unwrap();
+        assert_close(&got[0], &Hypothesis { tokens: vec![3, 4], score: -2.1 * 6.0 / 7.0, ended: false });
+        // Only the end is possible, and it may not come.
+        let only_end = vec![never, never, -0.1, never, never];
+        let limited = BeamOptions { min_length: 1, ..options(beam, 1.0, &[6]) };
+        let got = beam_search(&mut Tables::new(vec![vec![vec![only_end; 5]; 6]]), 1, &limited).unwrap();
+        assert_close(&got[0], &Hypothesis { tokens: vec![], score: 0.0, ended: false });
+    }
 }

@@ -12,12 +12,19 @@
 //! this loses nothing against going on until the worst of `beam` finished ones is safe. At `max_length` tokens a row
 //! stops in any case; a hypothesis cut there counts only where none has finished.
 //!
+//! **Limits.** Before `min_length` tokens no end mark comes; where `min_length` is not below a row's `max_length` none can,
+//! and the row is cut at its maximum. With `no_repeat_ngram` n a token that would make the last n tokens an n-gram which
+//! the hypothesis has already is not looked at (Paulus et al. 2017, arXiv 1705.04304, section 2.5); the end mark is
+//! free, the begin mark is no part of an n-gram. A hypothesis that the limits leave no token is dropped; where that was the
+//! row's last and none has finished, the best of those dropped in that step is returned as it stands, not ended.
+//!
 //! **Ties.** Of equal scores the hypothesis that was better before wins, then the smaller token id; of equal finished
 //! ones the earlier.
 //!
 //! **Cost.** One transfer from the device a step. The state is reordered only when a hypothesis branches, or when a
 //! quarter of its rows are dead; until then dead rows are stepped along with any token.
 
+use super::constraints::Constraints;
 use super::Stepper;
 use std::cmp::Ordering;
 use tch::{Device, Kind, Tensor};
@@ -31,6 +38,10 @@ pub struct BeamOptions {
     pub length_penalty: f64,
     /// For each row the most tokens, end mark counted: at most that many steps are taken for it.
     pub max_length: Vec<usize>,
+    /// Tokens that must stand before the end mark; 0 for no limit.
+    pub min_length: usize,
+    /// No hypothesis has the same n-gram of so many tokens twice; 0 for no limit.
+    pub no_repeat_ngram: usize,
     /// The token that starts every row.
     pub begin: u32,
     /// The token that ends a hypothesis.
@@ -44,7 +55,7 @@ pub struct Hypothesis {
     pub tokens: Vec<u32>,
     /// Σ log p / ((5 + n)/6)^α.
     pub score: f64,
-    /// Whether it ended by its end mark; false for one cut at the maximum length.
+    /// Whether it ended by its end mark; false for one cut at the maximum length, or where the limits left no token.
     pub ended: bool,
 }
 
@@ -78,7 +89,7 @@ pub enum BeamError {
         /// Counted from 1.
         position: usize,
     },
-    /// The model left no token possible.
+    /// The model left no token possible, where no limit applied.
     #[error("the model gave every token probability 0 at output position {position}")]
     NothingPossible {
         /// Counted from 1.
@@ -95,6 +106,12 @@ pub enum BeamError {
     /// LibTorch failed.
     #[error(transparent)]
     Torch(#[from] tch::TchError),
+}
+
+impl BeamOptions {
+    fn constraints(&self) -> Constraints {
+        Constraints { min_length: self.min_length, no_repeat_ngram: self.no_repeat_ngram, end: self.end }
+    }
 }
 
 /// A hypothesis that may still grow.
@@ -208,7 +225,11 @@ fn step(
     let scores =
         stepper.step(&Tensor::from_slice(&last)).map_err(|source| BeamError::Model { position, source })?.detach();
     match scores.size()[..] {
-        [r, v] if r == slots as i64 && v > 0 => likeliest(&scores, candidates(options.beam)),
+        [r, v] if r == slots as i64 && v > 0 => {
+            let alive = batch.iter().flat_map(|row| &row.alive).map(|alive| (alive.slot, &alive.tokens[..]));
+            let allowed = options.constraints().apply(scores, alive, position)?;
+            likeliest(&allowed, candidates(options.beam))
+        }
         _ => Err(BeamError::Shape { rows: slots, got: scores.size() }),
     }
 }
@@ -291,13 +312,14 @@ fn advance(row: &mut Row, likeliest: &Likeliest, position: usize, options: &Beam
         }
     }
     if position >= row.max_length || (next.is_empty() && row.best.is_none()) {
-        // Cut: at the maximum, or where the model leaves no token possible.
+        // Cut: at the maximum, or where no token is possible.
         if row.best.is_none() {
-            let best = next.first().ok_or(BeamError::NothingPossible { position })?;
-            row.best = Some(Hypothesis {
-                tokens: grown(&row.alive, best),
-                score: best.log_probability / penalty,
-                ended: false,
+            row.best = Some(match next.first() {
+                Some(best) => {
+                    Hypothesis { tokens: grown(&row.alive, best), score: best.log_probability / penalty, ended: false }
+                }
+                None if options.constraints().free(position) => return Err(BeamError::NothingPossible { position }),
+                None => stuck(&row.alive[0], position, options),
             });
         }
         next.clear();
@@ -316,6 +338,12 @@ fn advance(row: &mut Row, likeliest: &Likeliest, position: usize, options: &Beam
         })
         .collect();
     Ok(())
+}
+
+/// The better hypothesis comes first among the alive ones, so of those without a token at `position` this is the best.
+fn stuck(alive: &Alive, position: usize, options: &BeamOptions) -> Hypothesis {
+    let score = alive.log_probability / length_penalty(position - 1, options.length_penalty);
+    Hypothesis { tokens: alive.tokens.clone(), score, ended: false }
 }
 
 /// The tokens of a continuation.

@@ -1,6 +1,7 @@
 //! Search for output sequences on incremental states.
 
 pub mod beam;
+mod constraints;
 
 use tch::Tensor;
 

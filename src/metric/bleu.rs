@@ -5,8 +5,8 @@
 //! customary tokenized BLEU of WMT'14 papers, scored as `multi-bleu.perl` does: no smoothing, so that a corpus without a
 //! common 4-gram has 0.
 
+use super::ngrams;
 pub use super::tokenize::{Language, Tokenization};
-use std::collections::HashMap;
 
 /// The longest n-grams that are compared.
 pub const MAX_ORDER: usize = 4;
@@ -77,29 +77,21 @@ pub fn signature(tokenization: &Tokenization) -> String {
 
 /// Matches over a corpus, index n−1 for n-grams.
 #[derive(Debug, Default)]
-struct Counts {
-    matches: [u64; MAX_ORDER],
-    totals: [u64; MAX_ORDER],
-    hyp_len: usize,
-    ref_len: usize,
+pub(super) struct Counts {
+    pub(super) matches: [u64; MAX_ORDER],
+    pub(super) totals: [u64; MAX_ORDER],
+    pub(super) hyp_len: usize,
+    pub(super) ref_len: usize,
 }
 
 impl Counts {
-    fn add(&mut self, hyp: &[String], reference: &[String]) {
+    /// Adds the words of a hypothesis and of its reference.
+    pub(super) fn add(&mut self, hyp: &[String], reference: &[String]) {
         self.hyp_len += hyp.len();
         self.ref_len += reference.len();
         for order in 1..=MAX_ORDER {
-            let mut unmatched: HashMap<&[String], u64> = HashMap::new();
-            for ngram in reference.windows(order) {
-                *unmatched.entry(ngram).or_default() += 1;
-            }
-            for ngram in hyp.windows(order) {
-                self.totals[order - 1] += 1;
-                if let Some(left @ 1..) = unmatched.get_mut(ngram) {
-                    *left -= 1;
-                    self.matches[order - 1] += 1;
-                }
-            }
+            self.totals[order - 1] += ngrams::total(hyp.len(), order) as u64;
+            self.matches[order - 1] += ngrams::matches(hyp, reference, order);
         }
     }
 

@@ -72,6 +72,8 @@ impl Writer {
                 beam: self.decode.beam,
                 length_penalty: self.decode.length_penalty,
                 max_length: batch.iter().map(|source| self.limit.of(source.len())).collect(),
+                min_length: self.decode.min_length,
+                no_repeat_ngram: self.decode.no_repeat_ngram,
                 begin: BEGIN,
                 end: END,
             };

@@ -1,6 +1,7 @@
-//! How text is split into the words that BLEU compares.
+//! How text is split into the words that metrics compare.
 
 mod abbreviations;
+pub mod contractions;
 pub mod moses;
 pub mod thirteen_a;
 
@@ -60,6 +61,12 @@ impl Tokenization {
             }
         }
     }
+}
+
+/// The words in which replies are compared: `text` in lower case, its 13a tokens. Corpora of dialogues are in lower case
+/// with blanks around marks already, and stay as they are.
+pub fn lower_case_words(text: &str) -> Vec<String> {
+    Tokenization::ThirteenA.words(&text.to_lowercase())
 }
 
 fn words_of(text: &str) -> Vec<String> {
