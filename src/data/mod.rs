@@ -5,15 +5,22 @@
 
 pub mod batching;
 pub mod catalog;
+pub mod chatterbot;
+pub mod dialogue;
 pub mod fetch;
+pub mod files;
 pub mod home_assistant;
+pub mod json_lines;
 pub mod lines;
 pub mod news_articles;
+pub mod parlai;
+pub mod persona_chat;
 pub mod reverse;
 pub mod rows;
 pub mod running_text;
 pub mod sentences;
 pub mod sgm;
+pub mod stories;
 pub mod text;
 pub mod token_store;
 pub mod tokenizer;
