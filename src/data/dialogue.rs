@@ -5,6 +5,7 @@
 
 use super::rows::one_line;
 use super::Examples;
+use crate::experiment::config::DataConfig;
 use std::borrow::Cow;
 
 /// What of the past a row's source shows.
@@ -14,6 +15,13 @@ pub struct History {
     pub personas: bool,
     /// How many of the last utterances follow; 0 is all.
     pub last: usize,
+}
+
+impl History {
+    /// What a `[data]` section asks for.
+    pub fn of(config: &DataConfig) -> History {
+        History { personas: config.personas, last: config.history }
+    }
 }
 
 /// A conversation from one speaker's side.
