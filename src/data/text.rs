@@ -1,7 +1,12 @@
-//! Plain parallel or single files, one sentence a line, and `.sgm` files; either may be gzipped (`.gz`).
+//! Plain parallel or single files, one sentence a line, `.sgm` files, and `.tagged` files; each may be gzipped (`.gz`).
+//!
+//! A name may be a pattern (`news.en-0000[1-9]-of-00100`): the files that it matches, in the order of their names.
+//! A line of a `.tagged` file holds the sentences of a summary, each as `<t> … </t>`; they are read without the tags, joined
+//! with `\n`.
 //!
 //! Lines are read when they are asked for ([`Lines`]), so tens of millions of pairs take no memory to speak of.
 
+use super::files::expand;
 use super::lines::Lines;
 use super::rows::Hasher;
 use super::{sgm, Corpus, Examples};
@@ -12,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 enum Source {
     Lines(Lines),
+    /// Lines with `<t>` and `</t>`, and the file's name.
+    Tagged(Lines, PathBuf),
     Segments(Vec<String>),
 }
 
@@ -19,7 +26,10 @@ impl Source {
     fn open(path: &Path) -> anyhow::Result<Source> {
         let lines = Lines::open(path)?;
         let name = path.to_string_lossy().to_ascii_lowercase();
-        Ok(if name.trim_end_matches(".gz").ends_with(".sgm") {
+        let name = name.trim_end_matches(".gz");
+        Ok(if name.ends_with(".tagged") {
+            Source::Tagged(lines, path.into())
+        } else if name.ends_with(".sgm") {
             Source::Segments(sgm::segments(&lines.bytes()?, path)?)
         } else {
             Source::Lines(lines)
@@ -28,7 +38,7 @@ impl Source {
 
     fn len(&self) -> usize {
         match self {
-            Source::Lines(lines) => lines.len(),
+            Source::Lines(lines) | Source::Tagged(lines, _) => lines.len(),
             Source::Segments(segments) => segments.len(),
         }
     }
@@ -51,9 +61,7 @@ struct TextRows {
 impl TextRows {
     fn open(key: &str, files: &[Vec<PathBuf>], columns: usize) -> anyhow::Result<TextRows> {
         let mut split = TextRows { parts: Vec::new(), columns, rows: 0 };
-        if files.is_empty() {
-            bail!("data.{key} names no file");
-        }
+        let files = &expand(key, files)?;
         for paths in files {
             if paths.len() != columns {
                 let needed = if columns == 1 { "one text file" } else { "a source and a target file" };
@@ -103,6 +111,10 @@ impl Examples for TextRows {
         let row = row - part.start;
         Ok(match &part.sources[column] {
             Source::Lines(lines) => Cow::Owned(lines.line(row)?),
+            Source::Tagged(lines, path) => {
+                let untagged = untagged(&lines.line(row)?);
+                Cow::Owned(untagged.with_context(|| format!("{}, line {}", path.display(), row + 1))?)
+            }
             Source::Segments(segments) => Cow::Borrowed(&segments[row]),
         })
     }
@@ -112,6 +124,14 @@ impl Examples for TextRows {
         for source in self.parts.iter().flat_map(|part| &part.sources) {
             match source {
                 Source::Lines(lines) => lines.hash_into(hasher)?,
+                // What is read depends on the file's name, so its bytes don't say it.
+                Source::Tagged(lines, path) => {
+                    hasher.number(lines.len() as u64);
+                    for row in 0..lines.len() {
+                        let untagged = untagged(&lines.line(row)?);
+                        hasher.text(&untagged.with_context(|| format!("{}, line {}", path.display(), row + 1))?);
+                    }
+                }
                 Source::Segments(segments) => {
                     hasher.number(segments.len() as u64);
                     segments.iter().for_each(|segment| hasher.text(segment));
@@ -120,6 +140,25 @@ impl Examples for TextRows {
         }
         Ok(())
     }
+}
+
+/// The sentences of `<t> one . </t> <t> two . </t>`, joined with `\n`; an empty line has none.
+fn untagged(line: &str) -> anyhow::Result<String> {
+    let mut sentences = Vec::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let Some(tagged) = rest.strip_prefix("<t>") else {
+            let head: String = rest.chars().take(30).collect();
+            bail!("a .tagged file has its sentences between <t> and </t>, but here is {head:?} outside");
+        };
+        let Some((sentence, after)) = tagged.split_once("</t>").filter(|(sentence, _)| !sentence.contains("<t>"))
+        else {
+            bail!("a sentence begins with <t>, but does not end with </t>; is the line cut short?");
+        };
+        sentences.push(sentence.trim());
+        rest = after.trim_start();
+    }
+    Ok(sentences.join("\n"))
 }
 
 /// Opens the files that `data.train`, `data.dev` and `data.test` name.

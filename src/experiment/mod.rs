@@ -8,6 +8,7 @@ pub mod config;
 pub mod defaults;
 pub mod message;
 pub mod mix;
+pub mod pattern;
 pub mod resolve;
 pub mod source;
 pub mod typed;

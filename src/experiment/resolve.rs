@@ -5,7 +5,7 @@ use super::config::{CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, Sele
 use super::message::{nearest, Problem, Problems};
 use super::mix::{MixError, MixProblem};
 use super::typed::{DataToml, DecodeToml, Files, ModelToml, Texts, TrainToml, VariantToml};
-use super::{defaults, Experiment, Mix};
+use super::{defaults, pattern, Experiment, Mix};
 use crate::attention::registry::FUNCTIONS;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -115,16 +115,24 @@ impl Experiment {
                 for (i, entry) in entries {
                     for (j, typed) in entry.texts.iter().enumerate() {
                         let path = expand(typed);
-                        let Err(error) = std::fs::File::open(&path).and_then(|file| match file.metadata()?.is_dir() {
-                            true => Err(std::io::Error::other("it is a folder")),
-                            false => Ok(()),
-                        }) else {
-                            continue;
+                        let readable = |path: &Path| {
+                            let is_folder = std::fs::File::open(path).and_then(|file| Ok(file.metadata()?.is_dir()));
+                            match is_folder {
+                                Ok(false) => Ok(()),
+                                Ok(true) => Err(format!("{} can't be read: it is a folder", path.display())),
+                                Err(error) => Err(format!("{} can't be read: {error}", path.display())),
+                            }
                         };
+                        // What a pattern matches is there; what it doesn't match isn't needed.
+                        let text = match pattern::matches(&path) {
+                            Ok(Some(_)) => continue,
+                            Ok(None) => readable(&path),
+                            Err(error) => Err(error),
+                        };
+                        let Err(text) = text else { continue };
                         let names = [format!("{prefix}data.{key}.{i}.{j}"), format!("{prefix}data.{key}.{i}")];
                         let at = names.into_iter().find(|name| self.source.has(name));
                         let at = at.unwrap_or_else(|| format!("{prefix}data.{key}"));
-                        let text = format!("{} can't be read: {error}", path.display());
                         let help = "relative paths are from the current folder, `~/` is the home folder";
                         problems.push(self.source.of_value(&at, text, help));
                     }

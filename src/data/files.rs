@@ -1,0 +1,97 @@
+//! The files that `data.train`, `data.dev` and `data.test` name, patterns expanded.
+
+use crate::experiment::config::DataConfig;
+use crate::experiment::pattern;
+use anyhow::{bail, Context};
+use std::path::{Path, PathBuf};
+
+/// The file entries of the three splits; an entry is one file, or files that are parallel line by line.
+#[derive(Debug, Clone, Copy)]
+pub struct SplitFiles<'a> {
+    /// `data.train`
+    pub train: &'a [Vec<PathBuf>],
+    /// `data.dev`
+    pub dev: &'a [Vec<PathBuf>],
+    /// `data.test`
+    pub test: &'a [Vec<PathBuf>],
+}
+
+impl<'a> SplitFiles<'a> {
+    /// Those of a `[data]` section.
+    pub fn of(config: &'a DataConfig) -> SplitFiles<'a> {
+        SplitFiles { train: &config.train, dev: &config.dev, test: &config.test }
+    }
+
+    /// Reads train, dev and test with the same reader, which gets the key (`train`) and the entries.
+    pub fn map<T>(&self, mut read: impl FnMut(&str, &[Vec<PathBuf>]) -> anyhow::Result<T>) -> anyhow::Result<[T; 3]> {
+        Ok([read("train", self.train)?, read("dev", self.dev)?, read("test", self.test)?])
+    }
+
+    /// The name of the first training file and an ellipsis, for the corpus's name.
+    pub fn name(&self) -> String {
+        let first = self.train.first().and_then(|files| files.first()).and_then(|path| path.file_name());
+        format!("{} …", first.map(|name| name.to_string_lossy()).unwrap_or_default())
+    }
+}
+
+/// The entries with every pattern replaced by the files that it matches, in the order of their names.
+///
+/// Errors name `data.<key>`: no entry, a pattern that nothing matches, parallel patterns that match unequal numbers of files.
+pub fn expand(key: &str, entries: &[Vec<PathBuf>]) -> anyhow::Result<Vec<Vec<PathBuf>>> {
+    if entries.is_empty() {
+        bail!("data.{key} names no file");
+    }
+    let mut expanded = Vec::new();
+    for entry in entries {
+        let mut columns: Vec<Vec<PathBuf>> = Vec::new();
+        for path in entry {
+            let found = pattern::matches(path).map_err(|error| anyhow::anyhow!("data.{key}: {error}"))?;
+            columns.push(found.unwrap_or_else(|| vec![path.clone()]));
+        }
+        let files = columns.first().map_or(0, Vec::len);
+        if let Some(other) = columns.iter().position(|column| column.len() != files) {
+            bail!(
+                "data.{key}: {} matches {files} files, but {} matches {}; parallel patterns must match as many files, in the same order",
+                entry[0].display(),
+                entry[other].display(),
+                columns[other].len()
+            );
+        }
+        expanded.extend((0..files).map(|file| columns.iter().map(|column| column[file].clone()).collect()));
+    }
+    Ok(expanded)
+}
+
+/// As [`expand`], for corpora of one file an entry; `what` says what the file holds (`a list of URLs`).
+pub fn single(key: &str, entries: &[Vec<PathBuf>], what: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for mut entry in expand(key, entries)? {
+        match (entry.pop(), entry.is_empty()) {
+            (Some(file), true) => files.push(file),
+            (last, _) => {
+                let names: Vec<String> = entry.iter().chain(&last).map(|path| path.display().to_string()).collect();
+                bail!("data.{key}: an entry has {} files ({}); it needs one, {what}", names.len(), names.join(", "));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// A whole small text file. Errors name the file, and for invalid UTF-8 the line.
+pub fn read_text(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
+    text_of(bytes, &path.display().to_string())
+}
+
+/// Bytes as text, without a byte-order mark. Error: invalid UTF-8, with `place` and line.
+pub fn text_of(bytes: Vec<u8>, place: &str) -> anyhow::Result<String> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        anyhow::anyhow!("{place}, line {line}: invalid UTF-8")
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}

@@ -1,0 +1,88 @@
+//! File names with wildcards in an experiment: `validate` doesn't miss them, and the text reader opens what they match.
+
+use std::path::Path;
+use synthesizer::data::files::expand;
+use synthesizer::data::{load, Examples};
+use synthesizer::experiment::config::{CorpusKind, DataConfig, TaskKind};
+use synthesizer::experiment::{defaults, Experiment};
+
+/// A folder with the shards 00001, 00002, 00010 and 00012 of a corpus, one line each, and a folder that matches as well.
+fn shards() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for shard in ["00012", "00001", "00010", "00002"] {
+        std::fs::write(folder.path().join(format!("news.en-{shard}-of-00100")), format!("Line of {shard} .\n"))
+            .unwrap();
+        std::fs::write(folder.path().join(format!("news.de-{shard}-of-00100")), "Zeile\n").unwrap();
+    }
+    std::fs::create_dir(folder.path().join("news.en-00003-of-00100")).unwrap();
+    std::fs::write(folder.path().join("what[1].txt"), "Brackets\n").unwrap();
+    folder
+}
+
+fn lines(rows: &dyn Examples) -> Vec<String> {
+    (0..rows.len()).map(|row| rows.text(row, 0).unwrap().into_owned()).collect()
+}
+
+#[test]
+fn patterns_are_read_in_the_order_of_the_names() {
+    let folder = shards();
+    let at = |name: &str| vec![folder.path().join(name)];
+    let config = DataConfig {
+        corpus: CorpusKind::Text,
+        train: vec![at("news.en-000[0-9][1-9]-*"), at("news.en-000?0-of-00100")],
+        dev: vec![at("what[1].txt")],
+        test: vec![at("*.en-00001-of-*")],
+        ..defaults::data(TaskKind::LanguageModelling)
+    };
+    let corpus = load(&config, TaskKind::LanguageModelling).unwrap();
+    let expected = ["00001", "00002", "00012", "00010"].map(|shard| format!("Line of {shard} ."));
+    assert_eq!(lines(corpus.train.as_ref()), expected);
+    // A name that a file has is that file, not a pattern.
+    assert_eq!(lines(corpus.dev.as_ref()), ["Brackets"]);
+    assert_eq!(lines(corpus.test.as_ref()), expected[..1]);
+}
+
+#[test]
+fn parallel_patterns_match_pair_by_pair() {
+    let folder = shards();
+    let at = |name: &str| folder.path().join(name);
+    let pairs = expand("train", &[vec![at("news.en-*"), at("news.de-*")]]).unwrap();
+    assert_eq!(pairs.len(), 4);
+    assert_eq!(pairs[2], [at("news.en-00010-of-00100"), at("news.de-00010-of-00100")]);
+    let error = expand("train", &[vec![at("news.en-*"), at("news.de-0000*")]]).unwrap_err().to_string();
+    assert!(error.starts_with("data.train: ") && error.contains("news.en-* matches 4 files, but "), "{error}");
+    assert!(error.contains("news.de-0000* matches 2; parallel patterns must match as many files"), "{error}");
+}
+
+#[test]
+fn a_pattern_that_nothing_matches_is_named() {
+    let folder = shards();
+    let at = |name: &str| expand("dev", &[vec![folder.path().join(name)]]).unwrap_err().to_string();
+    let nothing = at("news.fr-*");
+    assert!(
+        nothing.starts_with("data.dev: no file matches the pattern ") && nothing.ends_with("news.fr-*"),
+        "{nothing}"
+    );
+    // The only thing that matches is a folder.
+    assert!(at("news.en-00003*").starts_with("data.dev: no file matches"));
+    assert!(at("news.en-[0").contains("news.en-[0 is no pattern that can be understood"));
+}
+
+#[test]
+fn validate_misses_no_pattern_that_matches() {
+    let folder = shards();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let toml = format!(
+        "task = \"language-modelling\"\nmix = \"V\"\n[data]\ncorpus = \"text\"\ntrain = [{:?}, {:?}]\ndev = [{:?}]\ntest = [{:?}]\n",
+        at("news.en-*"),
+        at("news.fr-?"),
+        at("what[1].txt"),
+        at("none.txt"),
+    );
+    let missing = Experiment::parse(Path::new("x.toml"), &toml).unwrap().missing_files();
+    let told: Vec<_> =
+        missing.iter().map(|problem| (problem.place.as_ref().unwrap().line, &problem.text[..])).collect();
+    let none = format!("{} can't be read: No such file or directory (os error 2)", at("none.txt"));
+    let pattern = format!("no file matches the pattern {}", at("news.fr-?"));
+    assert_eq!(told, [(5, &pattern[..]), (7, &none[..])]);
+}
