@@ -1,5 +1,6 @@
 //! How an error becomes an exit code.
 
+use crate::interrupt::Interrupted;
 use std::process::ExitCode;
 
 /// Errors on which the exit code depends; every other error is the user's to mend (exit code 2).
@@ -13,6 +14,16 @@ pub enum Outcome {
     Failed(String),
 }
 
+/// Where the user's Ctrl-C stopped the work, an [`Outcome::Interrupted`] that says what is there and what the next call does;
+/// other errors as they are.
+pub fn tell_interrupt(error: anyhow::Error, what: impl FnOnce() -> String) -> anyhow::Error {
+    if error.chain().any(|cause| cause.is::<Interrupted>()) {
+        Outcome::Interrupted(what()).into()
+    } else {
+        error
+    }
+}
+
 /// 130 for an interrupt, 1 for a failed check or an error inside LibTorch, 2 for what the user can mend.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     for cause in error.chain() {
@@ -20,6 +31,9 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             Some(Outcome::Interrupted(_)) => return ExitCode::from(130),
             Some(Outcome::Failed(_)) => return ExitCode::from(1),
             None => {}
+        }
+        if cause.is::<Interrupted>() {
+            return ExitCode::from(130);
         }
         if cause.is::<tch::TchError>() {
             return ExitCode::from(1);

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
+static DEFERRED: AtomicBool = AtomicBool::new(false);
 
 /// The user asked to stop, and the work at hand did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,9 +33,18 @@ pub fn asked() -> bool {
 
 /// An error once the user asked to stop: `interrupt::check()?` in every loop that may take long. It costs about a nanosecond.
 pub fn check() -> Result<(), Interrupted> {
-    if asked() {
+    if asked() && !DEFERRED.load(Ordering::Relaxed) {
         Err(Interrupted)
     } else {
         Ok(())
     }
+}
+
+/// Does `work` as if nobody had asked: it is short, or what it would lose by stopping half-way is dear. Whoever defers asks
+/// again afterwards. Not to be nested.
+pub fn deferred<T>(work: impl FnOnce() -> T) -> T {
+    DEFERRED.store(true, Ordering::Relaxed);
+    let result = work();
+    DEFERRED.store(false, Ordering::Relaxed);
+    result
 }

@@ -154,6 +154,88 @@ fn ctrl_c_saves_and_the_same_command_goes_on() {
     assert!(text(&again).contains("goes on after step"), "{}", text(&again));
 }
 
+/// Starts the run, sends SIGINT once `under_way`, and returns how long the process took to end after that.
+#[cfg(unix)]
+fn interrupted(place: &Workplace, under_way: impl Fn() -> bool) -> (Output, Duration) {
+    let said = std::fs::File::create(place.path("said")).unwrap();
+    let mut child = place.command(&["run", "toy.toml"]).stderr(said).stdout(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while !under_way() {
+        let ended = child.try_wait().unwrap().is_some() || started.elapsed() > Duration::from_secs(120);
+        assert!(!ended, "{}", std::fs::read_to_string(place.path("said")).unwrap());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: a signal to a child of ours that has not been waited for
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let asked = Instant::now();
+    let mut output = child.wait_with_output().unwrap();
+    output.stderr = std::fs::read(place.path("said")).unwrap();
+    (output, asked.elapsed())
+}
+
+/// Files of the cache's token folder whose names end so.
+#[cfg(unix)]
+fn token_files(place: &Workplace, end: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(place.path("cache/tokens")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(end)).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_while_tokenizing_ends_at_once_and_the_same_command_goes_on() {
+    let place = Workplace::new(4, r#"["V"]"#);
+    let toml = std::fs::read_to_string(place.path("toy.toml")).unwrap();
+    let toml = toml.replace("task = \"translation\"", "task = \"language-modelling\"");
+    let toml = toml.replace("encoder_layers = 1\n", "");
+    let corpus = "corpus = \"text\"\ntrain = [\"train.txt\"]\ndev = [\"held.txt\"]\ntest = [\"held.txt\"]";
+    place.write(&toml.replace("corpus = \"reverse\"", corpus));
+    let line = |number: u32| format!("{} and {}\n", number.wrapping_mul(2_654_435_761), number.wrapping_mul(40_503));
+    std::fs::write(place.path("held.txt"), "1 and 2\n").unwrap();
+    std::fs::write(place.path("train.txt"), (0..120_000).map(line).collect::<String>()).unwrap();
+
+    // merges are being learned
+    let (output, took) = interrupted(&place, || place.path("cache/tokens").exists());
+    ends_with_code(&output, 130);
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(text(&output).contains("V-s1 was still reading its data"), "{}", text(&output));
+    assert_eq!(std::fs::read_dir(place.path("cache/tokens")).unwrap().count(), 0);
+
+    // the tokenizer is trained, and a token file begun
+    let (output, took) =
+        interrupted(&place, || !token_files(&place, ".tmp").is_empty() && !token_files(&place, ".json").is_empty());
+    ends_with_code(&output, 130);
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    let said = text(&output);
+    assert!(said.contains("V-s1 was still reading its data"), "{said}");
+    // the tokenizer is kept, nothing half-done is
+    assert_eq!((token_files(&place, ".json").len(), token_files(&place, ".tmp").len()), (1, 0));
+    assert_eq!(token_files(&place, ".tokens").len(), 0);
+
+    std::fs::write(place.path("train.txt"), (0..2000).map(line).collect::<String>()).unwrap();
+    ends_with_code(&place.run(&["run", "toy.toml"]), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_while_scoring_ends_at_once_and_the_same_command_scores() {
+    let place = Workplace::new(4, r#"["V"]"#);
+    let toml = std::fs::read_to_string(place.path("toy.toml")).unwrap();
+    place.write(&(toml + "[decode]\nbatch = 1\n"));
+    let scoring = || std::fs::read_to_string(place.path("said")).unwrap().contains("scoring");
+    let (output, took) = interrupted(&place, scoring);
+    ends_with_code(&output, 130);
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(text(&output).contains("V-s1 is trained and saved; the same command"), "{}", text(&output));
+    assert!(!place.path("results/custom/toy/V-s1/metrics.json").exists());
+    let log = std::fs::read(place.path("results/custom/toy/V-s1/log.csv")).unwrap();
+
+    let again = place.run(&["run", "toy.toml"]);
+    ends_with_code(&again, 0);
+    assert!(text(&again).contains("goes on after step 4"), "{}", text(&again));
+    assert_eq!(std::fs::read(place.path("results/custom/toy/V-s1/log.csv")).unwrap(), log, "no step twice");
+    assert!(place.path("results/custom/toy/V-s1/metrics.json").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_killed_run_goes_on_to_the_same_weights() {

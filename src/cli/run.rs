@@ -1,7 +1,7 @@
 //! `synthesizer run`.
 
 use super::side_by_side::side_by_side;
-use crate::error::Outcome;
+use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{self, Plan, PlannedRun};
 use crate::files::write_atomically;
 use crate::task;
@@ -278,7 +278,14 @@ fn train(
 ) -> Result<serde_json::Map<String, serde_json::Value>> {
     let run = &planned.run;
     let _lock = lock(&planned.folder)?;
-    let task = task::build(run, device).with_context(|| planned.name.clone())?;
+    let task = task::build(run, device).with_context(|| planned.name.clone()).map_err(|error| {
+        tell_interrupt(error, || {
+            format!(
+                "{} was still reading its data; splits that are ready are kept, and the same command goes on from there",
+                planned.name
+            )
+        })
+    })?;
     let standing = standing(planned)?;
     write_atomically(&config_file(&planned.folder), run.to_toml().as_bytes())?;
     task.save_assets(&planned.folder)?;

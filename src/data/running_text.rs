@@ -61,34 +61,36 @@ impl RunningText {
         self.store.counts.words[0] + self.store.len() as u64
     }
 
-    /// The tokens to predict in a row.
-    ///
-    /// Error: the token file can't be read.
+    /// The tokens to predict in a row. Error: the token file can't be read.
     pub fn tokens(&self, row: usize) -> anyhow::Result<Vec<u32>> {
-        let line = |line: usize| -> anyhow::Result<Vec<u32>> {
-            let mut tokens = self.store.tokens(line, 0)?;
-            tokens.push(END);
-            Ok(tokens)
-        };
         if self.window == 0 {
-            return line(row);
+            let mut tokens = self.store.tokens(row, 0)?;
+            tokens.push(END);
+            return Ok(tokens);
         }
         let from = row as u64 * self.window as u64;
         let block = self.starts.partition_point(|start| *start <= from) - 1;
-        let mut skip = (from - self.starts[block]) as usize;
-        let mut tokens = Vec::with_capacity(self.window);
-        for number in block * EVERY..self.store.len() {
-            let line = line(number)?;
-            if skip >= line.len() {
-                skip -= line.len();
-                continue;
-            }
-            tokens.extend_from_slice(&line[skip..]);
-            skip = 0;
-            if tokens.len() >= self.window {
-                break;
-            }
+        let (mut first, mut start) = (block * EVERY, self.starts[block]);
+        let line_length = |line: usize| self.store.text_length(line, 0) as u64 + 1;
+        while start + line_length(first) <= from {
+            start += line_length(first);
+            first += 1;
         }
+        let (mut end, mut last) = (start, first);
+        while last < self.store.len() && end < from + self.window as u64 {
+            end += line_length(last);
+            last += 1;
+        }
+        let ids = self.store.run(first..last)?;
+        let mut tokens = Vec::with_capacity((end - start) as usize);
+        let mut rest = &ids[..];
+        for line in first..last {
+            let (ids, after) = rest.split_at(self.store.text_length(line, 0));
+            tokens.extend_from_slice(ids);
+            tokens.push(END);
+            rest = after;
+        }
+        tokens.drain(..(from - start) as usize);
         tokens.truncate(self.window);
         Ok(tokens)
     }

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -202,12 +203,21 @@ impl TokenStore {
 
     /// Token ids of one text, without begin and end marks. Error: the file can't be read.
     pub fn tokens(&self, row: usize, column: usize) -> anyhow::Result<Vec<u32>> {
-        let nearest = row - row % EVERY;
-        let between = nearest * self.columns..row * self.columns + column;
-        let before: u64 = between.map(|text| u64::from(self.lengths.get(text))).sum();
-        let from = HEADER as u64 + (self.starts[row / EVERY] + before) * self.width as u64;
-        let mut bytes = vec![0; self.text_length(row, column) * self.width];
-        self.read(&mut bytes, from)?;
+        let text = row * self.columns + column;
+        self.run(text..text + 1)
+    }
+
+    /// Token ids of consecutive texts, end to end, in one read; texts are numbered row by row, column by column.
+    /// Error: the file can't be read.
+    pub fn run(&self, texts: Range<usize>) -> anyhow::Result<Vec<u32>> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let count = |texts: Range<usize>| texts.map(|text| u64::from(self.lengths.get(text))).sum::<u64>();
+        let nearest = texts.start / (EVERY * self.columns);
+        let start = self.starts[nearest] + count(nearest * EVERY * self.columns..texts.start);
+        let mut bytes = vec![0; count(texts) as usize * self.width];
+        self.read(&mut bytes, HEADER as u64 + start * self.width as u64)?;
         Ok(match self.width {
             2 => bytes.chunks_exact(2).map(|id| u16::from_le_bytes([id[0], id[1]]).into()).collect(),
             _ => bytes.chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]])).collect(),

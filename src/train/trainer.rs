@@ -9,9 +9,10 @@ use super::parameters::FlatParameters;
 use super::progress::Progress;
 use super::schedule::learning_rate;
 use super::tensorboard::Events;
-use crate::error::Outcome;
+use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{Run, Select};
 use crate::files::write_atomically;
+use crate::interrupt;
 use crate::task::{DevScore, Metric, Task};
 use anyhow::{bail, Context, Result};
 use std::path::Path;
@@ -142,20 +143,11 @@ pub fn train(job: &Job) -> Result<Trained> {
     trainer.run()?;
     let trained_in = trainer.state.seconds;
     let scoring = Instant::now();
-    select_weights(job, &trainer.state)?;
-    job.progress.say(&format!("{}: scoring", job.name));
-    let dev = match trainer.evaluated {
-        // the weights just evaluated are the ones to score
-        Some((step, dev)) if step == trainer.state.step && trainer.keeps_last_weights() => dev,
-        _ => job.task.dev()?,
-    };
-    let mut metrics: Vec<Metric> =
-        vec![("dev.loss".into(), dev.loss().into()), ("dev.perplexity".into(), dev.loss().exp().into())];
-    for metric in job.task.score(&dev, job.folder)? {
-        if metrics.iter().all(|(name, _)| *name != metric.0) {
-            metrics.push(metric);
-        }
-    }
+    let metrics = trainer.score().map_err(|error| {
+        tell_interrupt(error, || {
+            format!("{} is trained and saved; the same command without --fresh scores it", job.name)
+        })
+    })?;
     write_histograms(job, "end")?;
     checkpoint::save(&checkpoint::final_file(job.folder), job.task.variables(), None, &trainer.state)?;
     job.progress.finish();
@@ -210,6 +202,27 @@ impl Trainer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The metrics of the weights that `select` asks for; loads them first.
+    fn score(&self) -> Result<Vec<Metric>> {
+        let job = self.job;
+        select_weights(job, &self.state)?;
+        job.progress.say(&format!("{}: scoring", job.name));
+        let dev = match self.evaluated {
+            // the weights just evaluated are the ones to score
+            Some((step, dev)) if step == self.state.step && self.keeps_last_weights() => dev,
+            _ => job.task.dev()?,
+        };
+        interrupt::check()?;
+        let mut metrics: Vec<Metric> =
+            vec![("dev.loss".into(), dev.loss().into()), ("dev.perplexity".into(), dev.loss().exp().into())];
+        for metric in job.task.score(&dev, job.folder)? {
+            if metrics.iter().all(|(name, _)| *name != metric.0) {
+                metrics.push(metric);
+            }
+        }
+        Ok(metrics)
     }
 
     /// Whether the weights to test are those of the last step.
@@ -276,7 +289,8 @@ impl Trainer<'_> {
     /// Dev loss; keeps the weights if they are the best, or may be averaged.
     fn evaluate(&mut self) -> Result<DevScore> {
         let job = self.job;
-        let dev = job.task.dev()?;
+        // stopped half-way, it would take the steps since the last checkpoint with it
+        let dev = interrupt::deferred(|| job.task.dev())?;
         let (step, loss) = (self.state.step, dev.loss());
         if !loss.is_finite() {
             return Err(self.diverged(&format!("the dev loss is {loss} at step {step}")));
