@@ -100,13 +100,31 @@ endif
 	fi
 	$(SYNTHESIZER) report $(TABLE)
 
-.PHONY: reproduce-table2
-reproduce-table2: build ## Table 2: translation with every function
+# Small corpora of the mini profile: fetched before several runs at a time want them.
+CORPORA_table2 := home-assistant news-articles
+CORPORA_table3 := news-articles chatterbot
+CORPORA_table7 := bbc-topics movie-sentences
+TRAINED := reproduce-table2 reproduce-table3 reproduce-table4 reproduce-table5 reproduce-table7
+
+reproduce-table2: ## Table 2: translation and language modelling
+reproduce-table3: ## Table 3: summarization and dialogue
+reproduce-table4: ## Table 4: GLUE (PROFILE=paper)
+reproduce-table5: ## Table 5: SuperGLUE (PROFILE=paper)
+reproduce-table7: ## Table 7: classification of news and reviews
+
+.PHONY: $(TRAINED)
+$(TRAINED): build
+	@[ -d experiments/$(PROFILE)/$(@:reproduce-%=%) ] || { \
+	  echo 'error: there is no experiments/$(PROFILE)/$(@:reproduce-%=%); profiles with this table:' experiments/*/$(@:reproduce-%=%) >&2; exit 2; }
 ifeq ($(PROFILE),mini)
-	$(SYNTHESIZER) data fetch home-assistant
+	$(SYNTHESIZER) data fetch $(CORPORA_$(@:reproduce-%=%))
 endif
-	$(RUN) experiments/$(PROFILE)/table2
+	$(RUN) experiments/$(PROFILE)/$(@:reproduce-%=%)
 	$(SYNTHESIZER) report $(TABLE)
+
+.PHONY: reproduce
+reproduce: ## Every table that PROFILE has experiments for
+	@for table in experiments/$(PROFILE)/table*; do $(MAKE) --no-print-directory reproduce-$$(basename $$table) || exit; done
 
 .PHONY: clean
 clean: ## Remove what was built (not results, not the cache)

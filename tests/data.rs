@@ -4,7 +4,7 @@ use std::io::{Cursor, Write};
 use std::path::Path;
 use synthesizer::data::news_articles;
 use synthesizer::data::rows::{split_of, Rows, Split};
-use synthesizer::data::token_store::{key, Counts, Keep, StoreOptions, TokenStore};
+use synthesizer::data::token_store::{self, key, Counts, Keep, SourceLimit, StoreOptions, TokenStore};
 use synthesizer::data::tokenizer::Tokenizer;
 use synthesizer::data::{home_assistant, Corpus, Examples};
 use synthesizer::experiment::config::TooLong;
@@ -162,7 +162,7 @@ fn a_corpus_with_an_empty_split_is_refused() {
 }
 
 fn options(max_tokens: usize, keep: Keep) -> StoreOptions {
-    StoreOptions { max_tokens, keep, data_hash: "made up".into() }
+    StoreOptions { max_tokens, source: None, keep, data_hash: "made up".into() }
 }
 
 /// Bytes are tokens, so lengths are plain to see: each text has one token more than bytes.
@@ -206,6 +206,27 @@ fn training_rows_are_skipped_or_cut_and_counted() {
     let kept = [(0, "ab", "c"), (1, "", "d"), (2, "e", " "), (3, "a lon", "f"), (4, "g h", "i j k")];
     assert_eq!(decoded(&all, &tokenizer), numbered(&kept));
     assert_eq!((all.counts.cut, all.text_length(1, 0), all.length(1)), (2, 0, 2));
+}
+
+#[test]
+fn a_source_with_a_limit_of_its_own_is_cut_at_the_end_that_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = bytes_tokenizer();
+    // the last target has 10 tokens and is skipped; the source before it has 11 and is cut
+    for (keep_end, cut) in [(false, "a l"), (true, "row")] {
+        let source = Some(SourceLimit { tokens: 4, keep_end });
+        let options = StoreOptions { source, ..options(6, Keep::Training(TooLong::Skip)) };
+        let file = folder.path().join(format!("{keep_end}"));
+        let store = TokenStore::build(&store_rows(), &tokenizer, &options, &file).unwrap();
+        // the blank before each word is a token too
+        let rows = decoded(&store, &tokenizer);
+        assert_eq!((rows[0].1.as_str(), rows[1].1.trim()), ("ab", cut), "{rows:?}");
+        assert_eq!((store.counts.kept, store.counts.skipped, store.counts.cut), (2, 1, 1));
+        assert!(store.tokens(1, 0).unwrap().len() == 4);
+    }
+    let key = |source| token_store::key(&StoreOptions { source, ..options(6, Keep::All) }, &tokenizer);
+    let limit = |keep_end| Some(SourceLimit { tokens: 4, keep_end });
+    assert!(key(None) != key(limit(true)) && key(limit(true)) != key(limit(false)));
 }
 
 #[test]

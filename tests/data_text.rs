@@ -155,7 +155,7 @@ fn invalid_utf8_names_file_and_line() {
     let corpus = translation("broken.en,broken.de", MORE, SGM).unwrap();
     let error = message(corpus.train.text(2, 0).map(|text| text.into_owned()));
     assert!(error.contains("broken.en, line 3: invalid UTF-8"), "{error}");
-    let error = message(prepare(&corpus, &config("", "", "")).map(|_| ()));
+    let error = message(prepare(&corpus, &config("", "", ""), TaskKind::Translation).map(|_| ()));
     assert!(error.contains("broken.en, line 3: invalid UTF-8"), "{error}");
 }
 
@@ -193,19 +193,19 @@ fn a_corpus_for_another_task_is_refused() {
 fn prepared_twice_is_the_same_and_batches_cover_it() {
     let mut config = config("train.en,train.de", MORE, SGM);
     let corpus = load(&config, TaskKind::Translation).unwrap();
-    let first = prepare(&corpus, &config).unwrap();
+    let first = prepare(&corpus, &config, TaskKind::Translation).unwrap();
     // The row with an empty source is dropped from training; dev and test keep all.
     assert_eq!((first.train.len(), first.train.counts.empty, first.train.row(3).unwrap()), (5, 1, 4));
     assert_eq!((first.dev.len(), first.test.len()), (2, 3));
     let text = |row, column| first.tokenizer.decode(&first.train.tokens(row, column).unwrap()).unwrap();
     assert_eq!((text(0, 0), text(3, 1)), ("The dog\truns.".into(), "Café & Bar \u{85} \u{2028}x".into()));
-    let again = prepare(&corpus, &config).unwrap();
+    let again = prepare(&corpus, &config, TaskKind::Translation).unwrap();
     assert_eq!(again.tokenizer.hash(), first.tokenizer.hash());
     assert_eq!(again.train.counts, first.train.counts);
     let batches = batching::in_order(&first.train.lengths(), 40);
     assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 5);
 
     config.max_tokens = 1;
-    let error = message(prepare(&corpus, &config).map(|_| ()));
+    let error = message(prepare(&corpus, &config, TaskKind::Translation).map(|_| ()));
     assert!(error.contains("all 6 are empty or longer than data.max_tokens = 1"), "{error}");
 }

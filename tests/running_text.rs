@@ -34,7 +34,8 @@ fn windows_are_the_running_text_cut_into_pieces() {
     let corpus = Corpus::new("made up".into(), rows(), rows(), rows(), vec![]).unwrap();
     let tokenizer = train_or_load(&corpus, 280, folder.path()).unwrap();
     let store = || {
-        let options = StoreOptions { max_tokens: usize::MAX, keep: Keep::All, data_hash: "made up".into() };
+        let options =
+            StoreOptions { max_tokens: usize::MAX, source: None, keep: Keep::All, data_hash: "made up".into() };
         TokenStore::build(&Lines(lines()), &tokenizer, &options, &folder.path().join("made-up.tokens")).unwrap()
     };
     let mut whole = Vec::new();

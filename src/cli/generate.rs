@@ -71,8 +71,10 @@ impl Session {
         let mut stdout = std::io::stdout().lock();
         let lines = std::mem::take(&mut self.batch);
         for (index, (input, output)) in lines.iter().zip(self.generator.generate(&lines)?).enumerate() {
-            if let Some(Cut { tokens, taken }) = output.cut {
-                eprintln!("line {}: {tokens} tokens, of which the model takes the first {taken}", self.first + index);
+            if let Some(Cut { tokens, taken, from_end }) = output.cut {
+                let which = if from_end { "last" } else { "first" };
+                let line = self.first + index;
+                eprintln!("line {line}: {tokens} tokens, of which the model takes the {which} {taken}");
             }
             let written = if self.json {
                 writeln!(stdout, "{}", serde_json::json!({ "input": input, "output": output.text }))

@@ -35,7 +35,7 @@ use rows::Hasher;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use token_store::{Keep, StoreOptions, TokenStore};
+use token_store::{Keep, SourceLimit, StoreOptions, TokenStore};
 use tokenizer::Tokenizer;
 
 /// A split of a corpus: rows of one text (language modelling) or two (source, target), read on demand.
@@ -149,15 +149,29 @@ pub struct Prepared {
     pub test: TokenStore,
 }
 
+/// How sources are cut, where they have a limit of their own. Of a dialogue the end is kept.
+pub fn source_limit(config: &DataConfig, task: TaskKind) -> Option<SourceLimit> {
+    let keep_end = task == TaskKind::Dialogue;
+    match config.max_source_tokens {
+        0 => keep_end.then_some(SourceLimit { tokens: config.max_tokens, keep_end }),
+        tokens => Some(SourceLimit { tokens, keep_end }),
+    }
+}
+
 /// Trains the tokenizer and writes the token files, or takes both from the cache (`tokens/`) where data and settings are the same.
-pub fn prepare(corpus: &Corpus, config: &DataConfig) -> anyhow::Result<Prepared> {
+pub fn prepare(corpus: &Corpus, config: &DataConfig, task: TaskKind) -> anyhow::Result<Prepared> {
     let folder = cache_folder()?.join("tokens");
     std::fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
     let tokenizer = tokenizer::train_or_load(corpus, config.vocabulary, &folder)?;
     let store = |name: &str, rows: &dyn Examples, keep: Keep| {
         // windows of the running text cut no line
         let max_tokens = if config.window > 0 { usize::MAX } else { config.max_tokens };
-        let options = StoreOptions { max_tokens, keep, data_hash: format!("{} {name}", corpus.hash) };
+        let options = StoreOptions {
+            max_tokens,
+            source: source_limit(config, task),
+            keep,
+            data_hash: format!("{} {name}", corpus.hash),
+        };
         let file = folder.join(format!("{}.tokens", token_store::key(&options, &tokenizer)));
         TokenStore::build(rows, &tokenizer, &options, &file)
             .with_context(|| format!("in the {name} set of {}", corpus.name))

@@ -39,11 +39,35 @@ pub enum Keep {
     All,
 }
 
+/// A source that is longer is cut, in training too, whatever [`Keep`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceLimit {
+    /// Longest source in tokens.
+    pub tokens: usize,
+    /// Whether its end is kept (the last that was said) or its beginning (what an article opens with).
+    pub keep_end: bool,
+}
+
+impl SourceLimit {
+    /// Cuts a source that is too long; whether it was.
+    pub fn cut(&self, tokens: &mut Vec<u32>) -> bool {
+        let over = tokens.len().saturating_sub(self.tokens);
+        if self.keep_end {
+            tokens.drain(..over);
+        } else {
+            tokens.truncate(self.tokens);
+        }
+        over > 0
+    }
+}
+
 /// What a token file depends on, beside the tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreOptions {
     /// Longest text in tokens.
     pub max_tokens: usize,
+    /// The first column's own limit, if it has one.
+    pub source: Option<SourceLimit>,
     /// Which rows are kept.
     pub keep: Keep,
     /// Hash of the corpus, and the name of the split.
@@ -112,8 +136,9 @@ impl Lengths {
 
 /// 64 hexadecimal digits that differ whenever a token file's content may differ: a name for the file.
 pub fn key(options: &StoreOptions, tokenizer: &Tokenizer) -> String {
-    let StoreOptions { max_tokens, keep, data_hash } = options;
-    sha256_hex(format!("tokens 1, {data_hash}, {}, {max_tokens}, {keep:?}", tokenizer.hash()).as_bytes())
+    let StoreOptions { max_tokens, source, keep, data_hash } = options;
+    let source = source.map_or(String::new(), |source| format!(", {source:?}"));
+    sha256_hex(format!("tokens 1, {data_hash}, {}, {max_tokens}, {keep:?}{source}", tokenizer.hash()).as_bytes())
 }
 
 impl TokenStore {
@@ -338,14 +363,22 @@ impl<'a> Builder<'a> {
         interrupt::check()?;
         let columns = self.examples.columns();
         let (mut ids, mut words) = (Vec::with_capacity(columns), Vec::with_capacity(columns));
-        let (mut any_cut, mut any_empty) = (false, false);
+        let (mut any_cut, mut any_empty, mut too_long) = (false, false, false);
         for column in 0..columns {
             let text = self.examples.text(row, column)?;
             any_empty |= text.trim().is_empty();
             let mut tokens = self.tokenizer.encode(&text)?;
-            if tokens.len() > self.options.max_tokens {
-                any_cut = true;
-                tokens.truncate(self.options.max_tokens);
+            let cut = match self.options.source {
+                Some(limit) if column == 0 => limit.cut(&mut tokens),
+                _ => {
+                    let cut = tokens.len() > self.options.max_tokens;
+                    tokens.truncate(self.options.max_tokens);
+                    too_long |= cut;
+                    cut
+                }
+            };
+            any_cut |= cut;
+            if cut {
                 // A chunk of long texts would hold the memory of what was cut off.
                 tokens.shrink_to_fit();
                 words.push(count_words(&self.tokenizer.decode(&tokens)?));
@@ -356,7 +389,7 @@ impl<'a> Builder<'a> {
         }
         Ok(match self.options.keep {
             Keep::Training(_) if any_empty => Encoded::Empty,
-            Keep::Training(TooLong::Skip) if any_cut => Encoded::Skipped,
+            Keep::Training(TooLong::Skip) if too_long => Encoded::Skipped,
             _ => Encoded::Kept { ids, words, cut: any_cut },
         })
     }

@@ -94,8 +94,7 @@ pub fn check(run: &Run) -> Vec<Finding> {
 fn check_data(run: &Run, found: &mut Findings) {
     let data = &run.data;
     let (corpus, task) = (kebab(&data.corpus), kebab(&run.task));
-    let fitting: Vec<String> =
-        CorpusKind::ALL.iter().filter(|corpus| corpus.serves(run.task)).map(|corpus| kebab(corpus)).collect();
+    let fitting: Vec<String> = CorpusKind::ALL.iter().filter(|corpus| corpus.serves(run.task)).map(kebab).collect();
     let text = format!("corpus `{corpus}` has nothing for task `{task}`");
     let help = format!("for {}: {}", task.replace('-', " "), one_of(&fitting));
     found.need(data.corpus.serves(run.task), &["data.corpus", "task"], text, help);

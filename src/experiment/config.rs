@@ -217,17 +217,6 @@ pub struct DataConfig {
     pub too_long: TooLong,
 }
 
-impl DataConfig {
-    /// Longest source in tokens, marks not counted.
-    pub fn source_limit(&self) -> usize {
-        if self.max_source_tokens > 0 {
-            self.max_source_tokens
-        } else {
-            self.max_tokens
-        }
-    }
-}
-
 /// The `[model]` section, resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelConfig {

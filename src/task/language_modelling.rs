@@ -5,6 +5,7 @@ use super::tokens::{self, cross_entropy, held_out, pad, shifted, TrainingRows};
 use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;
+use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::experiment::Run;
 use crate::metric::perplexity::exp_mean;
@@ -65,7 +66,8 @@ impl Generator for Completer {
         lines
             .iter()
             .map(|line| {
-                let (beginning, cut) = encode_line(&self.tokenizer, line, self.max_length - 1)?;
+                let limit = SourceLimit { tokens: self.max_length - 1, keep_end: false };
+                let (beginning, cut) = encode_line(&self.tokenizer, line, limit)?;
                 Ok(Answer { text: self.tokenizer.decode(&self.complete(&beginning)?)?, cut })
             })
             .collect()

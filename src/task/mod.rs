@@ -1,20 +1,25 @@
 //! Tasks: one file each, joining data, model, loss and metrics behind one trait that the trainer drives.
 
 pub mod attention_view;
+pub mod dialogue;
 pub mod language_modelling;
 pub mod sequence_to_sequence;
+pub mod summarization;
 pub mod tokens;
 pub mod translation;
 
 use crate::attention::SelfAttention;
+use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::Tokenizer;
 use crate::experiment::{ModelConfig, Run, TaskKind};
 use crate::model::TransformerConfig;
 use anyhow::{Context, Result};
+use dialogue::Dialogue;
 use language_modelling::{Completer, LanguageModelling};
 use sequence_to_sequence::{SequenceToSequence, Writer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use summarization::Summarization;
 use tch::{nn, Device, Tensor};
 use tokens::TrainingRows;
 use translation::Translation;
@@ -94,8 +99,10 @@ pub struct Answer {
 pub struct Cut {
     /// Tokens of the line.
     pub tokens: usize,
-    /// How many of them, from the first, the model takes.
+    /// How many of them the model takes.
     pub taken: usize,
+    /// Whether those are the last and not the first.
+    pub from_end: bool,
 }
 
 /// A trained model that turns lines into lines.
@@ -112,7 +119,9 @@ pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
     Ok(match run.task {
         TaskKind::Translation => Box::new(SequenceToSequence::new(run, device, Box::new(Translation::new(run)))?),
         TaskKind::LanguageModelling => Box::new(LanguageModelling::new(run, device)?),
-        TaskKind::Summarization | TaskKind::Dialogue | TaskKind::Classification => {
+        TaskKind::Summarization => Box::new(SequenceToSequence::new(run, device, Box::new(Summarization))?),
+        TaskKind::Dialogue => Box::new(SequenceToSequence::new(run, device, Box::new(Dialogue::new(run)))?),
+        TaskKind::Classification => {
             anyhow::bail!("task {:?} can't be trained yet", run.task) // SEAM
         }
     })
@@ -137,12 +146,12 @@ pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
     Ok(config.parameters(run.task.has_target())?)
 }
 
-/// Ids of a line, the first `most` of them, and what was cut.
-fn encode_line(tokenizer: &Tokenizer, line: &str, most: usize) -> Result<(Vec<u32>, Option<Cut>)> {
+/// Ids of a line, as many as the limit lets, and what was cut.
+fn encode_line(tokenizer: &Tokenizer, line: &str, limit: SourceLimit) -> Result<(Vec<u32>, Option<Cut>)> {
     let mut tokens = tokenizer.encode(line)?;
-    let cut = (tokens.len() > most).then_some(Cut { tokens: tokens.len(), taken: most });
-    tokens.truncate(most);
-    Ok((tokens, cut))
+    let whole = tokens.len();
+    let cut = limit.cut(&mut tokens);
+    Ok((tokens, cut.then_some(Cut { tokens: whole, taken: limit.tokens, from_end: limit.keep_end })))
 }
 
 fn tokenizer_file(folder: &Path) -> PathBuf {

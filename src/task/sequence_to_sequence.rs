@@ -4,9 +4,9 @@ use super::attention_view::{histogram, visible, Histogram, VIEWED_ROWS};
 use super::tokens::{self, cross_entropy, held_out, lengths, marked, pad, shifted, TrainingRows};
 use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
-use crate::data::token_store::TokenStore;
+use crate::data::token_store::{SourceLimit, TokenStore};
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
-use crate::data::{Corpus, Examples, Prepared};
+use crate::data::{self, Corpus, Examples, Prepared};
 use crate::decode::beam::{beam_search, BeamOptions};
 use crate::decode::Stepper;
 use crate::experiment::{DecodeConfig, Run, TaskKind};
@@ -29,7 +29,8 @@ pub struct Writer {
     variables: nn::VarStore,
     model: Seq2Seq,
     tokenizer: Tokenizer,
-    max_source_tokens: usize,
+    task: TaskKind,
+    source: SourceLimit,
     limit: Limit,
     decode: DecodeConfig,
 }
@@ -52,8 +53,9 @@ impl Writer {
             TaskKind::Translation => Limit::Source(decode.max_extra, run.model.max_length as usize),
             _ => Limit::Fixed(run.data.max_tokens + 1),
         };
-        let max_source_tokens = run.data.source_limit();
-        Ok(Self { variables, model, tokenizer, max_source_tokens, limit, decode })
+        let both = SourceLimit { tokens: run.data.max_tokens, keep_end: false };
+        let source = data::source_limit(&run.data, run.task).unwrap_or(both);
+        Ok(Self { variables, model, tokenizer, task: run.task, source, limit, decode })
     }
 
     /// Token ids of sources, without marks -> hypotheses without marks, in the same order.
@@ -106,7 +108,11 @@ impl Generator for Writer {
     }
 
     fn generate(&self, lines: &[String]) -> Result<Vec<Answer>> {
-        let encoded = lines.iter().map(|line| encode_line(&self.tokenizer, line, self.max_source_tokens));
+        let encoded = lines.iter().map(|line| match self.task {
+            // what was said, the utterances parted by tabs
+            TaskKind::Dialogue => encode_line(&self.tokenizer, &line.replace('\t', "\n"), self.source),
+            _ => encode_line(&self.tokenizer, line, self.source),
+        });
         let (sources, cuts): (Vec<_>, Vec<_>) = encoded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let answers = self.write(&sources)?.into_iter().zip(cuts);
         answers.map(|(tokens, cut)| Ok(Answer { text: self.tokenizer.decode(&tokens)?, cut })).collect()

@@ -16,12 +16,8 @@ impl Judge for Summarization {
             rouge.add(summary, reference);
         }
         let mean = rouge.mean();
-        let scores = [
-            ("rouge1", mean.rouge1),
-            ("rouge2", mean.rouge2),
-            ("rougel", mean.rougel),
-            ("rougelsum", mean.rougelsum),
-        ];
+        let scores =
+            [("rouge1", mean.rouge1), ("rouge2", mean.rouge2), ("rougel", mean.rougel), ("rougelsum", mean.rougelsum)];
         let mut metrics: Vec<Metric> =
             scores.iter().map(|(name, score)| (format!("{split}.{name}"), (*score).into())).collect();
         metrics.push((format!("{split}.rouge.signature"), rouge::signature().into()));

@@ -5,7 +5,7 @@ use crate::data::batching::{self, BatchOptions};
 use crate::data::token_store::{Counts, TokenStore};
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::data::{self, Corpus, Prepared};
-use crate::experiment::Run;
+use crate::experiment::{DataConfig, Run};
 use crate::interrupt;
 use anyhow::Result;
 use tch::{Device, Kind, Tensor};
@@ -36,11 +36,11 @@ impl TrainingRows {
 /// Reads the run's corpus; tokenizer and ids come from the cache where it has them. `lengths` are those of lines with a mark.
 pub fn read(run: &Run) -> Result<(Corpus, Prepared, TrainingRows)> {
     let corpus = data::load(&run.data, run.task)?;
-    let prepared = data::prepare(&corpus, &run.data)?;
+    let prepared = data::prepare(&corpus, &run.data, run.task)?;
     let mut notes = vec![format!("{}, hash {:.16}", corpus.name, corpus.hash)];
     notes.extend(corpus.notes.iter().cloned());
     for (split, store) in [("train", &prepared.train), ("dev", &prepared.dev), ("test", &prepared.test)] {
-        notes.push(describe(split, &store.counts, run.data.max_tokens));
+        notes.push(describe(split, &store.counts, &run.data));
     }
     let rows = TrainingRows {
         tokenizer: prepared.tokenizer.clone(),
@@ -53,13 +53,19 @@ pub fn read(run: &Run) -> Result<(Corpus, Prepared, TrainingRows)> {
     Ok((corpus, prepared, rows))
 }
 
-fn describe(split: &str, counts: &Counts, max_tokens: usize) -> String {
+fn describe(split: &str, counts: &Counts, data: &DataConfig) -> String {
     let mut line = format!("{split}: {} of {} rows", counts.kept, counts.rows);
-    for (count, what) in
-        [(counts.empty, "empty"), (counts.skipped, "too long and skipped"), (counts.cut, "too long and cut")]
-    {
+    let mut limits = format!("max_tokens {}", data.max_tokens);
+    if data.max_source_tokens > 0 {
+        limits.push_str(&format!(", max_source_tokens {}", data.max_source_tokens));
+    }
+    for (count, what, why) in [
+        (counts.empty, "empty", String::new()),
+        (counts.skipped, "too long and skipped", format!(" ({limits})")),
+        (counts.cut, "too long and cut", format!(" ({limits})")),
+    ] {
         if count > 0 {
-            line.push_str(&format!(", {count} {what} (max_tokens {max_tokens})"));
+            line.push_str(&format!(", {count} {what}{why}"));
         }
     }
     line
