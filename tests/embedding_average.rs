@@ -111,6 +111,9 @@ fn wrong_files_are_named_with_the_line() {
     fail(b"", &["vectors.txt", "no word vector"]);
     fail(b"3 2\na 1 2\n", &["vectors.txt:1", "3 word vectors are announced, but 1 follow"]);
     fail(b"3 2\na 1 2 3\nb 1\n", &["vectors.txt:3"]);
+    // word2vec's binary form
+    let binary = [b"1 4\nthe ", &[0x80; 5000][..]].concat();
+    fail(&binary, &["vectors.txt:2", "read in GloVe's text form"]);
     let error = WordVectors::read(Path::new("/nowhere/glove.txt"), &HashSet::new()).unwrap_err();
     assert!(format!("{error:#}").contains("/nowhere/glove.txt"), "{error:#}");
 }

@@ -158,11 +158,14 @@ fn header(line: &[u8]) -> Option<(u64, usize)> {
 /// The word of a line, which is what stands before its last `dimensions` fields, and their numbers in `vector`.
 fn parse<'a>(line: &'a [u8], dimensions: usize, vector: &mut Vec<f32>) -> anyhow::Result<&'a [u8]> {
     let lacking = || {
-        let fields = line.iter().filter(|&&byte| byte == b' ').count();
-        match dimensions {
-            0 => "a word without numbers".to_owned(),
-            _ => format!("a word and {dimensions} numbers were expected, as on the first line, but {fields} fields follow the word; was the file cut off?"),
+        if dimensions == 0 {
+            return "a word without numbers".to_owned();
         }
+        let found = line.iter().filter(|&&byte| byte == b' ').count();
+        format!(
+            "a word and {dimensions} numbers were expected, as the first line says, but {found} fields follow the word; \
+             was the file cut off?"
+        )
     };
     vector.clear();
     vector.resize(dimensions, 0.0);
@@ -175,13 +178,20 @@ fn parse<'a>(line: &'a [u8], dimensions: usize, vector: &mut Vec<f32>) -> anyhow
             .and_then(|field| field.parse::<f32>().ok())
             .filter(|x| x.is_finite())
             .with_context(|| {
-                let field = String::from_utf8_lossy(field);
-                format!("number {} of {dimensions} is {field:?}, which is no finite number", place + 1)
+                let field: String = String::from_utf8_lossy(field).chars().take(30).collect();
+                format!(
+                    "number {} of {dimensions} is {field:?}, which is no finite number; word vectors are read in GloVe's \
+                     text form",
+                    place + 1
+                )
             })?;
         rest = &rest[..blank];
     }
-    if dimensions == 0 || rest.is_empty() {
-        bail!(if dimensions == 0 { lacking() } else { "there is no word before the numbers".to_owned() });
+    if dimensions == 0 {
+        bail!(lacking());
+    }
+    if rest.is_empty() {
+        bail!("there is no word before the numbers");
     }
     Ok(rest)
 }
