@@ -86,3 +86,24 @@ fn validate_misses_no_pattern_that_matches() {
     let pattern = format!("no file matches the pattern {}", at("news.fr-?"));
     assert_eq!(told, [(5, &pattern[..]), (7, &none[..])]);
 }
+
+#[test]
+fn validate_misses_folders_and_vectors() {
+    let folder = shards();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let list = at("what[1].txt");
+    let toml = format!(
+        "task = \"summarization\"\nmix = \"V\"\n[data]\ncorpus = \"cnn-stories\"\ntrain = {list:?}\ndev = {list:?}\ntest = {list:?}\n\
+         stories = [\n{:?},\n{list:?},\n{:?}]\n[[variant]]\nname = \"a\"\nmix = \"V\"\n[variant.data]\nvectors = {:?}\n",
+        at(""),
+        at("none"),
+        at("none.txt"),
+    );
+    let missing = Experiment::parse(Path::new("x.toml"), &toml).unwrap().missing_files();
+    let told: Vec<_> =
+        missing.iter().map(|problem| (problem.place.as_ref().unwrap().line, &problem.text[..])).collect();
+    let no_folder = format!("{list} can't be read: it is no folder");
+    let [none, vectors] =
+        ["none", "none.txt"].map(|name| format!("{} can't be read: No such file or directory (os error 2)", at(name)));
+    assert_eq!(told, [(10, &no_folder[..]), (11, &none[..]), (16, &vectors[..])]);
+}

@@ -57,8 +57,7 @@ impl JsonLines {
         // Parts without rows share their start with the next; the last part that starts here or before holds the row.
         let part = &self.parts[self.parts.partition_point(|part| part.start <= row) - 1];
         let row = row - part.start;
-        let line = part.lines.line(row)?;
-        let line: &str = &line;
+        let line = &part.lines.line(row)?;
         let place = || format!("{}, line {}", part.path.display(), row + 1);
         let mut json = serde_json::Deserializer::from_str(line);
         let parsed = Fields(&self.fields).deserialize(&mut json).and_then(|texts| json.end().map(|()| texts));

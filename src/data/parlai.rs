@@ -11,6 +11,7 @@ use super::dialogue::{Dialogue, DialogueRows, History};
 use super::files::{single, SplitFiles};
 use super::lines::Lines;
 use super::{Corpus, Examples};
+use crate::interrupt;
 use anyhow::bail;
 use std::path::{Path, PathBuf};
 
@@ -53,8 +54,8 @@ fn file(path: &Path, rows: &mut DialogueRows) -> anyhow::Result<usize> {
     let lines = Lines::open(path)?;
     let (mut dialogue, mut last, mut personas) = (Dialogue::default(), 0, 0);
     for at in 0..lines.len() {
-        let line = lines.line(at)?;
-        let line: &str = &line;
+        interrupt::check()?;
+        let line = &lines.line(at)?;
         if line.trim().is_empty() {
             continue;
         }

@@ -11,6 +11,7 @@ use super::dialogue::{Dialogue, DialogueRows, History};
 use super::files::{single, SplitFiles};
 use super::rows::percentile;
 use super::{Corpus, Examples};
+use crate::interrupt;
 use anyhow::{bail, Context};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -61,8 +62,9 @@ fn parse(path: &Path, splits: &mut Splits) -> anyhow::Result<()> {
     let damaged = || {
         format!("{} is not PersonaChat's JSON ({{\"train\": […], \"valid\": […]}}), or is cut short", path.display())
     };
-    splits.deserialize(&mut json).with_context(damaged)?;
-    json.end().with_context(damaged)
+    let parsed = splits.deserialize(&mut json).and_then(|()| json.end());
+    interrupt::check()?;
+    parsed.with_context(damaged)
 }
 
 #[derive(serde::Deserialize)]
@@ -180,6 +182,8 @@ impl<'de> Visitor<'de> for Entries<'_> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         while let Some(entry) = entries.next_element::<Entry>()? {
+            // The error's type is lost on the way up; the caller asks once more.
+            interrupt::check().map_err(A::Error::custom)?;
             self.splits.add(entry, self.valid);
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Rows in memory, and the hash of a corpus.
 
 use super::Examples;
+use crate::interrupt;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -76,6 +77,7 @@ pub fn hash_pairs(
     hasher.number(rows as u64);
     hasher.number(2);
     for start in (0..rows).step_by(1000) {
+        interrupt::check()?;
         let pairs: Vec<_> = (start..rows.min(start + 1000)).into_par_iter().map(&pair).collect();
         for pair in pairs {
             let (source, target) = pair?;

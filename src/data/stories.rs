@@ -14,6 +14,7 @@ use super::files::{read_text, single, SplitFiles};
 use super::lines::Lines;
 use super::rows::{hash_pairs, Hasher};
 use super::{Corpus, Examples};
+use crate::interrupt;
 use anyhow::{bail, Context};
 use rayon::prelude::*;
 use regex::Regex;
@@ -205,10 +206,11 @@ fn split(
     let found: Vec<Option<u16>> = digests
         .par_iter()
         .map(|digest| {
+            interrupt::check()?;
             let name = file_name(digest);
-            folders.iter().position(|folder| folder.join(&name).is_file()).map(|folder| folder as u16)
+            Ok(folders.iter().position(|folder| folder.join(&name).is_file()).map(|folder| folder as u16))
         })
-        .collect();
+        .collect::<Result<_, interrupt::Interrupted>>()?;
     let missing: Vec<String> =
         digests.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(digest, _)| file_name(digest)).collect();
     let names = missing[..missing.len().min(NAMED)].join(", ");

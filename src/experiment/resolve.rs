@@ -103,39 +103,38 @@ impl Experiment {
         Ok(Plan { title, runs, results_csv, profile, table, column })
     }
 
-    /// Text files that are named but can't be opened.
+    /// Files and folders that are named but can't be opened, and patterns that no file matches.
     pub fn missing_files(&self) -> Vec<Problem> {
         let variants = self.typed.variant.iter().flatten().enumerate();
         let sections = std::iter::once((String::new(), self.typed.data.as_ref()))
             .chain(variants.map(|(i, variant)| (format!("variant.{i}."), variant.data.as_ref())));
         let mut problems = Vec::new();
         for (prefix, section) in sections.filter_map(|(prefix, data)| Some((prefix, data?))) {
+            let mut look = |key: String, typed: &str, is_folder: bool| {
+                let Err(text) = readable(&expand(typed), is_folder) else { return };
+                // A list that was typed as one path has a shorter key.
+                let keys = key
+                    .match_indices('.')
+                    .map(|(dot, _)| &key[..dot])
+                    .chain([&key[..]])
+                    .map(|key| prefix.clone() + key);
+                let at = keys.rev().find(|key| self.source.has(key)).unwrap_or_default();
+                let help = "relative paths are from the current folder, `~/` is the home folder";
+                problems.push(self.source.of_value(&at, text, help));
+            };
             for (key, files) in [("train", &section.train), ("dev", &section.dev), ("test", &section.test)] {
-                let entries = files.iter().flat_map(|files| files.0.iter().enumerate());
-                for (i, entry) in entries {
+                for (i, entry) in files.iter().flat_map(|files| files.0.iter().enumerate()) {
                     for (j, typed) in entry.texts.iter().enumerate() {
-                        let path = expand(typed);
-                        let readable = |path: &Path| {
-                            let is_folder = std::fs::File::open(path).and_then(|file| Ok(file.metadata()?.is_dir()));
-                            match is_folder {
-                                Ok(false) => Ok(()),
-                                Ok(true) => Err(format!("{} can't be read: it is a folder", path.display())),
-                                Err(error) => Err(format!("{} can't be read: {error}", path.display())),
-                            }
-                        };
-                        // What a pattern matches is there; what it doesn't match isn't needed.
-                        let text = match pattern::matches(&path) {
-                            Ok(Some(_)) => continue,
-                            Ok(None) => readable(&path),
-                            Err(error) => Err(error),
-                        };
-                        let Err(text) = text else { continue };
-                        let names = [format!("{prefix}data.{key}.{i}.{j}"), format!("{prefix}data.{key}.{i}")];
-                        let at = names.into_iter().find(|name| self.source.has(name));
-                        let at = at.unwrap_or_else(|| format!("{prefix}data.{key}"));
-                        let help = "relative paths are from the current folder, `~/` is the home folder";
-                        problems.push(self.source.of_value(&at, text, help));
+                        look(format!("data.{key}.{i}.{j}"), typed, false);
                     }
+                }
+            }
+            for (i, typed) in section.stories.iter().flat_map(|stories| stories.texts.iter().enumerate()) {
+                look(format!("data.stories.{i}"), typed, true);
+            }
+            for (key, typed, is_folder) in [("folder", &section.folder, true), ("vectors", &section.vectors, false)] {
+                if let Some(typed) = typed {
+                    look(format!("data.{key}"), typed, is_folder);
                 }
             }
         }
@@ -398,6 +397,20 @@ fn expand(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
         _ => PathBuf::from(path),
+    }
+}
+
+/// Whether there is such a folder, or file; a pattern stands for the files that it matches.
+fn readable(path: &Path, is_folder: bool) -> Result<(), String> {
+    if !is_folder && pattern::matches(path)?.is_some() {
+        return Ok(());
+    }
+    let found = std::fs::File::open(path).and_then(|file| file.metadata());
+    match found {
+        Ok(found) if found.is_dir() == is_folder => Ok(()),
+        Ok(_) if is_folder => Err(format!("{} can't be read: it is no folder", path.display())),
+        Ok(_) => Err(format!("{} can't be read: it is a folder", path.display())),
+        Err(error) => Err(format!("{} can't be read: {error}", path.display())),
     }
 }
 
