@@ -1,7 +1,8 @@
 //! `synthesizer report`.
 
 use crate::report::export::{terminal::Terminal, Exporter};
-use crate::report::table::{Cell, Table};
+use crate::report::statistics::Summary;
+use crate::report::table::{Cell, Column, Table};
 use crate::report::{report, Options, Report, Selection};
 use anyhow::{bail, Result};
 use serde_json::{json, Value};
@@ -105,18 +106,24 @@ fn as_json(report: &Report) -> Value {
 }
 
 fn rows(table: &Table) -> Vec<Value> {
-    let value = |cell: &Cell| match cell {
-        Cell::Blank => Value::Null,
-        Cell::Measured(s, _) => json!({ "mean": s.mean, "std": s.std, "n": s.n }),
+    let measured = |s: Option<Summary>| s.map_or(Value::Null, |s| json!({ "mean": s.mean, "std": s.std, "n": s.n }));
+    let value = |cell: &Cell, at: usize| match cell {
+        Cell::Measured(summary, _) => measured(Some(*summary)),
+        Cell::Several(summaries, _) => measured(summaries.get(at).copied().flatten()),
+        Cell::Differences(values, _) => json!(values.get(at).copied().flatten()),
         Cell::Text(text) => text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number)),
         other => other.raw().parse::<f64>().map_or(Value::Null, |number| json!(number)),
     };
-    table
-        .rows
-        .iter()
-        .map(|row| table.columns.iter().zip(row).map(|(column, cell)| (column.key.clone(), value(cell))).collect())
-        .map(Value::Object)
-        .collect()
+    let row = |cells: &Vec<Cell>| {
+        let of = |(column, cell): (&Column, &Cell)| -> Vec<(String, Value)> {
+            let names = column.names().iter().enumerate();
+            // The paper's differences of two metrics have one name, as its figures have.
+            let joined = column.parts.is_empty() && matches!(cell, Cell::Differences(..));
+            names.map(|(at, name)| (name.clone(), if joined { json!(cell.raw()) } else { value(cell, at) })).collect()
+        };
+        Value::Object(table.columns.iter().zip(cells).flat_map(of).collect())
+    };
+    table.rows.iter().map(row).collect()
 }
 
 #[cfg(test)]

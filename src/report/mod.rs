@@ -144,11 +144,17 @@ pub fn make_table(results: &TableResults, published: &Published) -> Table {
     }
 }
 
-/// All table folders with their profiles, by name.
+/// The folder of benchmarks under the results: it is no profile.
+const BENCHMARKS: &str = "bench";
+
+/// All table folders with their profiles, by name; folders that hold neither tables nor columns are somebody else's.
 fn table_folders(options: &Options) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for profile in results::folders(&options.results)? {
         let name = results::name_of(&profile);
+        if name == BENCHMARKS {
+            continue;
+        }
         if results::holds_columns(&profile)? {
             found.push((profile, name));
         } else {

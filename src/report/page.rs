@@ -113,10 +113,20 @@ fn picture(p: &Picture) -> String {
     )
 }
 
-/// `table2` is Table 2.
+/// `table2` is Table 2, with the tasks that it shows.
 fn heading(name: &str) -> String {
+    let tasks = match name {
+        "table1" => ": the synthesizing functions",
+        "table2" => ": translation and language modelling",
+        "table3" => ": summarization and dialogue",
+        "table4" => ": GLUE",
+        "table5" => ": SuperGLUE",
+        "table6" => ": masked language modelling against convolutions",
+        "table7" => ": classification of texts",
+        _ => "",
+    };
     match name.strip_prefix("table") {
-        Some(number) if number.parse::<u32>().is_ok() => format!("Table {number}"),
+        Some(number) if number.parse::<u32>().is_ok() => format!("Table {number}{tasks}"),
         _ => name.to_string(),
     }
 }

@@ -29,9 +29,20 @@ impl PublishedCell {
         self.text.parse().ok()
     }
 
-    /// Decimal places printed.
+    /// The figures of a cell that holds several, as `92.0/88.7`; none for parts that are no numbers.
+    pub fn values(&self) -> Vec<Option<f64>> {
+        self.text.split('/').map(|part| part.trim().parse().ok()).collect()
+    }
+
+    /// The mean of the cell's figures; none where one is no number.
+    pub fn mean(&self) -> Option<f64> {
+        let values = self.values().into_iter().collect::<Option<Vec<f64>>>()?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// Decimal places printed, of the first figure.
     pub fn places(&self) -> usize {
-        number::places(&self.text)
+        number::places(self.text.split('/').next().unwrap_or_default())
     }
 }
 

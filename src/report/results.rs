@@ -6,6 +6,7 @@ use super::read::cost::{CostRow, TimeRow};
 use super::read::log::Log;
 use super::read::runs::RunRow;
 use super::read::{attention, cost, log, runs};
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 /// A mix and its variant, such that `V+R` and `R + V` are one row.
@@ -130,7 +131,7 @@ fn list(path: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
 
 /// Whether a folder holds columns itself, as that of custom experiments does, and not tables.
 pub fn holds_columns(folder: &Path) -> Result<bool> {
-    if !list(folder, |p| p.is_file() && p.extension().is_some_and(|e| e == "csv"))?.is_empty() {
+    if !list(folder, |p| p.is_file() && p.extension().is_some_and(|e| e == "csv") && holds_runs(p))?.is_empty() {
         return Ok(true);
     }
     for column in folders(folder)? {
@@ -139,6 +140,16 @@ pub fn holds_columns(folder: &Path) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// Whether a file's header is that of runs, so that a CSV of something else makes no table of its folder.
+fn holds_runs(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let mut header = String::new();
+    // Bounded, since anything may lie there; what is no text holds no runs.
+    let read = std::io::BufReader::new(file.take(1 << 16)).read_line(&mut header);
+    let columns: Vec<&str> = header.trim_end().split(',').collect();
+    read.is_ok() && ["title", "task", "mix", "seed"].iter().all(|name| columns.contains(name))
 }
 
 /// Stem of the files that the report writes beside the results: the table's name, unless a column has it.

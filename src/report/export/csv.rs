@@ -1,7 +1,7 @@
 //! CSV for machines: all digits, a measured column as mean, std and n, no caption.
 
 use super::Exporter;
-use crate::report::table::{raw, Cell, Kind, Table};
+use crate::report::table::{raw, Kind, Table};
 
 /// The CSV format.
 #[derive(Debug)]
@@ -15,28 +15,30 @@ impl Exporter for Csv {
     fn export(&self, table: &Table) -> String {
         let mut lines: Vec<Vec<String>> = vec![Vec::new()];
         for column in &table.columns {
-            match column.kind {
-                Kind::Measured => {
-                    for part in ["mean", "std", "n"] {
-                        lines[0].push(format!("{}.{part}", column.key));
-                    }
+            for name in column.names() {
+                match column.kind {
+                    Kind::Measured => lines[0].extend(["mean", "std", "n"].map(|part| format!("{name}.{part}"))),
+                    _ => lines[0].push(name.clone()),
                 }
-                _ => lines[0].push(column.key.clone()),
             }
         }
         for row in &table.rows {
             let mut line = Vec::new();
             for (column, cell) in table.columns.iter().zip(row) {
-                // A word such as "diverged" is for people; a program finds no number here.
-                let word = column.kind == Kind::Measured && matches!(cell, Cell::Text(_));
-                line.push(if word { String::new() } else { cell.raw() });
+                let count = column.names().len();
                 if column.kind == Kind::Measured {
-                    if let Cell::Measured(s, _) = cell {
-                        line.push(s.std.map_or(String::new(), raw));
-                        line.push(s.n.to_string());
-                    } else {
-                        line.extend([String::new(), String::new()]);
+                    // A word such as "diverged" is for people; a program finds no number here.
+                    let summaries = cell.summaries();
+                    for summary in (0..count).map(|at| summaries.get(at).copied().flatten()) {
+                        line.push(summary.map_or(String::new(), |s| raw(s.mean)));
+                        line.push(summary.and_then(|s| s.std).map_or(String::new(), raw));
+                        line.push(summary.map_or(String::new(), |s| s.n.to_string()));
                     }
+                } else if count > 1 {
+                    let values = cell.values();
+                    line.extend((0..count).map(|at| values.get(at).copied().flatten().map_or(String::new(), raw)));
+                } else {
+                    line.push(cell.raw());
                 }
             }
             lines.push(line);

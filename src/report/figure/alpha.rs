@@ -7,7 +7,8 @@ use super::Figure;
 use crate::report::number;
 use crate::report::read::log::AlphaKey;
 use crate::report::results::{row_label, Column, RunFolder};
-use crate::report::table::quality::{heading, paper_order};
+use crate::report::table::layout::heading;
+use crate::report::table::quality::paper_order;
 
 const CELL: (f64, f64) = (44.0, 26.0);
 const GAP: f64 = 48.0;

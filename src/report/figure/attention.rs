@@ -8,7 +8,8 @@ use super::Figure;
 use crate::report::number;
 use crate::report::read::attention::Histogram;
 use crate::report::results::{row_label, Column, RunFolder};
-use crate::report::table::quality::{heading, paper_order};
+use crate::report::table::layout::heading;
+use crate::report::table::quality::paper_order;
 
 const PANEL: (f64, f64) = (176.0, 84.0);
 const GAP: (f64, f64) = (20.0, 40.0);

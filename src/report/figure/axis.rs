@@ -16,14 +16,15 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A scale over the values with some room at both ends; `zero` keeps 0 as its start.
+    /// A scale over the values with some room at both ends; `zero` has 0 on it, at its start where no value is below.
     pub fn linear(values: impl IntoIterator<Item = f64>, zero: bool, room: f64) -> Scale {
         let (low, high) = range(values);
+        if zero {
+            let (low, high) = (low.min(0.0) * (1.0 + room), high.max(0.0) * (1.0 + room));
+            return Scale { low, high: if low == high { 1.0 } else { high }, log: false };
+        }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
         let space = (high - low) * room;
-        if zero {
-            return Scale { low: 0.0, high: if high <= 0.0 { 1.0 } else { high * (1.0 + room) }, log: false };
-        }
         Scale { low: low - space, high: high + space, log: false }
     }
 
@@ -222,6 +223,18 @@ mod tests {
         assert_eq!(labels(Scale { low: 0.0, high: 13.2, log: false }, 5), ["0", "5", "10"]);
         assert_eq!(labels(Scale { low: 26.9, high: 28.6, log: false }, 4), ["27.0", "27.5", "28.0", "28.5"]);
         assert_eq!(labels(Scale { low: 0.0, high: 1.6e6, log: false }, 4), ["0", "500k", "1.0M", "1.5M"]);
+    }
+
+    #[test]
+    fn a_scale_with_zero_starts_there_unless_a_value_is_below() {
+        let ends = |values: &[f64]| {
+            let scale = Scale::linear(values.iter().copied(), true, 0.5);
+            (scale.low, scale.high)
+        };
+        assert_eq!(ends(&[0.2]), (0.0, 0.30000000000000004));
+        assert_eq!(ends(&[4.0, -2.0]), (-3.0, 6.0));
+        assert_eq!(ends(&[-2.0]), (-3.0, 0.0));
+        assert_eq!(ends(&[0.0]), (0.0, 1.0));
     }
 
     #[test]

@@ -1,20 +1,23 @@
 //! Quality per mix: measured bars, and beside them the published figures on a scale of their own.
 
 use super::axis::{Panel, Scale};
-use super::canvas::{Anchor, Canvas, BLACK, GREY, LIGHT};
+use super::canvas::{Anchor, Canvas, BLACK, GREY, LIGHT, WHITE};
 use super::render::text_width;
-use super::style::{styles, Style, LABEL, TITLE};
+use super::style::{blend, styles, Style, LABEL, TITLE};
 use super::Figure;
 use crate::report::number;
-use crate::report::published::Published;
+use crate::report::published::{Published, PublishedCell};
 use crate::report::results::{row_label, Column, TableResults};
 use crate::report::statistics::Summary;
-use crate::report::table::notes;
-use crate::report::table::quality::{heading, measured, metrics, rows, Metric};
+use crate::report::table::layout::{heading, parts, Part, Suite};
+use crate::report::table::metric::{joined_heading, score, Metric};
+use crate::report::table::quality::rows;
+use crate::report::table::{notes, suite};
 
-const ROW: f64 = 30.0;
 const TOP: f64 = 84.0;
 
+/// One mix.
+#[derive(Debug)]
 struct Bar {
     label: String,
     style: Style,
@@ -25,27 +28,230 @@ struct Bar {
     quoted: bool,
 }
 
-/// The bars of one column; none when nothing was measured.
+/// What is measured, and where.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// A column; of several metrics their mean.
+    Column(&'a Column, &'a [Metric]),
+    /// The score of a suite.
+    Suite(&'a Suite),
+}
+
+/// The mixes of one metric, with what they are drawn by.
+#[derive(Debug)]
+pub(super) struct Bars {
+    bars: Vec<Bar>,
+    name: String,
+    decimals: usize,
+    higher_is_better: bool,
+}
+
+/// Where bars are drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Left edge of the measured bars.
+    pub left: f64,
+    /// Upper edge.
+    pub top: f64,
+    /// Height of a mix.
+    pub row: f64,
+    /// Width of the measured bars.
+    pub width: f64,
+    /// Left edge and width of the published figures, where any are drawn.
+    pub published: Option<(f64, f64)>,
+}
+
+impl Bars {
+    /// The bars of a metric; none when nothing was measured.
+    pub fn new(results: &TableResults, published: &Published, name: &str, source: Source) -> Option<Bars> {
+        let rows: Vec<_> =
+            rows(results, published).into_iter().filter_map(|r| Some((r.measured?, r.published))).collect();
+        let keys: Vec<(String, String)> = rows.iter().map(|r| r.0.clone()).collect();
+        let cell = |c: &PublishedCell| Some((c.mean()?, c.text.clone()));
+        let bar = |(((mix, variant), row), style): (((String, String), _), Style)| Bar {
+            label: row_label(&mix, &variant),
+            style,
+            measured: match source {
+                Source::Column(column, metrics) => {
+                    Summary::of(column.rows_of(&mix, &variant).filter_map(|r| score(r, metrics)))
+                }
+                Source::Suite(of) => suite::score(results, of, &mix, &variant),
+            },
+            state: match source {
+                Source::Column(column, _) => notes::state(column, &mix, &variant),
+                Source::Suite(of) => suite::missing(results, of, &mix, &variant).map(|_| "tasks missing"),
+            },
+            published: Option::as_ref(&row).and_then(|r| published.cell(r, name)).and_then(cell),
+            base: mix == "V" && variant.is_empty(),
+            quoted: !variant.is_empty(),
+        };
+        let bars: Vec<Bar> = rows
+            .into_iter()
+            .zip(styles(&keys))
+            .map(bar)
+            // Variants that only the paper has, such as a row it quotes, would be bars that can never be.
+            .filter(|b| b.measured.is_some() || b.state.is_some() || (b.published.is_some() && !b.quoted))
+            .collect();
+        let (name, decimals, higher_is_better) = match source {
+            Source::Column(_, metrics) if metrics.len() > 1 => {
+                (format!("mean of {}", joined_heading(metrics)), metrics[0].decimals, true)
+            }
+            Source::Column(_, metrics) => {
+                let metric = metrics.first()?;
+                (metric.heading.to_string(), metric.decimals, metric.higher_is_better)
+            }
+            Source::Suite(suite) => (format!("{} score", suite.heading), suite::DECIMALS, true),
+        };
+        let bars = Bars { bars, name, decimals, higher_is_better };
+        bars.bars.iter().any(|b| b.measured.is_some()).then_some(bars)
+    }
+
+    /// What is measured, and which direction is better: `BLEU by mix (higher is better)`.
+    pub fn title(&self) -> String {
+        format!("{} by mix ({} is better)", self.name, if self.higher_is_better { "higher" } else { "lower" })
+    }
+
+    /// Number of mixes.
+    pub fn len(&self) -> usize {
+        self.bars.len()
+    }
+
+    /// Whether the paper has a figure for any mix.
+    pub fn has_published(&self) -> bool {
+        self.bars.iter().any(|b| b.published.is_some())
+    }
+
+    /// Width of the mixes' names, left of the bars.
+    pub fn label_width(&self) -> f64 {
+        10.0 + self.bars.iter().map(|b| text_width(&b.label, LABEL)).fold(0.0, f64::max)
+    }
+
+    /// Width of the figures, right of the bars.
+    pub fn figure_width(&self) -> f64 {
+        let texts = self.bars.iter().filter_map(|b| Some(self.figure_text(b.measured?)));
+        16.0 + texts.map(|text| text_width(&text, LABEL)).fold(0.0, f64::max)
+    }
+
+    /// Width of the published figures, right of their markers.
+    pub fn published_width(&self) -> f64 {
+        let texts = self.bars.iter().filter_map(|b| Some(&b.published.as_ref()?.1));
+        16.0 + texts.map(|text| text_width(text, LABEL)).fold(0.0, f64::max)
+    }
+
+    fn figure_text(&self, s: Summary) -> String {
+        let mean = number::fixed(s.mean, self.decimals);
+        s.std.map_or(mean.clone(), |std| format!("{mean} ± {}", number::fixed(std, self.decimals)))
+    }
+
+    /// Draws the bars, each axis under its name.
+    pub fn draw(&self, canvas: &mut Canvas, place: Place, measured_name: &str, published_name: &str) {
+        self.draw_measured(canvas, place, measured_name);
+        if let Some((left, width)) = place.published {
+            self.draw_published(canvas, Place { left, width, ..place }, published_name);
+        }
+    }
+
+    /// Height of the middle of a mix, and the baseline of its words.
+    fn middle(place: Place, at: usize) -> (f64, f64) {
+        let middle = place.top + place.row * (at as f64 + 0.5);
+        (middle, middle + LABEL * 0.36)
+    }
+
+    fn panel(&self, place: Place, x: Scale) -> Panel {
+        let height = place.row * self.bars.len() as f64;
+        let y = Scale { low: 0.0, high: 1.0, log: false };
+        Panel { left: place.left, top: place.top, width: place.width, height, x, y }
+    }
+
+    fn draw_measured(&self, canvas: &mut Canvas, place: Place, name: &str) {
+        // A whisker may not take a metric that is never below 0 there.
+        let low = |s: &Summary| if s.mean < 0.0 { s.mean - s.std.unwrap_or(0.0) } else { 0.0 };
+        let all = || self.bars.iter().filter_map(|b| b.measured);
+        let ends = all().flat_map(|s| [low(&s), s.mean + s.std.unwrap_or(0.0)]);
+        let panel = self.panel(place, Scale::linear(ends, true, 0.02));
+        axis(canvas, &panel, name);
+        if let Some(base) = self.bars.iter().find(|b| b.base).and_then(|b| b.measured) {
+            base_line(canvas, &panel, base.mean);
+        }
+        let (zero, _) = panel.at(0.0, 0.0);
+        for (at, bar) in self.bars.iter().enumerate() {
+            let (middle, baseline) = Bars::middle(place, at);
+            canvas.text((place.left - 10.0, baseline), &bar.label, LABEL, Anchor::End, BLACK);
+            let Some(s) = bar.measured else {
+                let state = bar.state.unwrap_or("not run");
+                canvas.text((zero + 8.0, baseline), state, LABEL, Anchor::Start, GREY);
+                continue;
+            };
+            let (end, _) = panel.at(s.mean, 0.0);
+            let (from, to) = (zero.min(end), zero.max(end));
+            let half = place.row * 0.27;
+            canvas.rectangle((from, middle - half), (to, middle + half), bar.style.colour);
+            if bar.style.hollow {
+                let (a, b) = (from + 2.0, (to - 2.0).max(from + 2.0));
+                let inside = blend(bar.style.colour, WHITE, 0.6);
+                canvas.rectangle((a, middle - half + 2.0), (b, middle + half - 2.0), inside);
+            }
+            let mut beside = to;
+            if let Some(std) = s.std {
+                let start = (s.mean - std).max(panel.x.low);
+                let ((low, _), (high, _)) = (panel.at(start, 0.0), panel.at(s.mean + std, 0.0));
+                canvas.line(&[(low, middle), (high, middle)], WHITE, 3.6, &[]);
+                canvas.line(&[(low, middle), (high, middle)], BLACK, 1.4, &[]);
+                for x in [low, high] {
+                    canvas.line(&[(x, middle - 4.0), (x, middle + 4.0)], BLACK, 1.4, &[]);
+                }
+                beside = high;
+            }
+            let at = (beside.max(panel.right() + 2.0) + 6.0, baseline);
+            canvas.text(at, &self.figure_text(s), LABEL, Anchor::Start, BLACK);
+        }
+        panel.frame(canvas);
+    }
+
+    fn draw_published(&self, canvas: &mut Canvas, place: Place, name: &str) {
+        let values = self.bars.iter().filter_map(|b| b.published.as_ref().map(|p| p.0));
+        let panel = self.panel(place, Scale::linear(values, false, 0.08));
+        axis(canvas, &panel, name);
+        if let Some((value, _)) = self.bars.iter().find(|b| b.base).and_then(|b| b.published.as_ref()) {
+            base_line(canvas, &panel, *value);
+        }
+        for (at, bar) in self.bars.iter().enumerate() {
+            let (middle, baseline) = Bars::middle(place, at);
+            canvas.line(&[(place.left, middle), (panel.right(), middle)], LIGHT, 1.0, &[]);
+            if let Some((value, text)) = &bar.published {
+                let (x, _) = panel.at(*value, 0.0);
+                canvas.marker((x, middle), bar.style.marker, 5.0, bar.style.colour, true);
+                canvas.text((panel.right() + 8.0, baseline), text, LABEL, Anchor::Start, BLACK);
+            }
+        }
+        panel.frame(canvas);
+    }
+}
+
+/// The bars of a column's first metric; none when nothing was measured.
 pub fn figure(results: &TableResults, column: &Column, published: &Published) -> Option<Figure> {
-    let metric = &metrics(&column.task)[0];
-    let bars = bars(results, column, published, metric);
-    if !bars.iter().any(|b| b.measured.is_some()) {
-        return None;
-    }
-    let with_published = bars.iter().any(|b| b.published.is_some());
-    let left = 30.0 + bars.iter().map(|b| text_width(&b.label, LABEL)).fold(0.0, f64::max);
-    let values = |b: &Bar| b.measured.map_or(String::new(), |s| figure_text(s, metric.decimals));
-    let beside = 16.0 + bars.iter().map(|b| text_width(&values(b), LABEL)).fold(0.0, f64::max);
-    let height = ROW * bars.len() as f64;
-    let width = if with_published { left + 330.0 + beside + 60.0 + 280.0 + 60.0 } else { left + 420.0 + beside + 20.0 };
-    let better = if metric.higher_is_better { "higher" } else { "lower" };
-    let title = format!("{}: {} by mix ({better} is better)", heading(column), metric.heading);
-    let mut canvas = Canvas::new(width, TOP + height + 58.0, &title);
+    let quality = parts(results, published).into_iter().find_map(|part| match part {
+        Part::Quality(quality) if quality.stem == column.stem => Some(quality),
+        _ => None,
+    })?;
+    let metrics = &quality.measures.first()?.metrics;
+    let bars = Bars::new(results, published, &quality.published, Source::Column(column, metrics))?;
+    let left = 20.0 + bars.label_width();
+    let row = 30.0;
+    let height = row * bars.len() as f64;
+    let with_published = bars.has_published();
+    let measured = if with_published { 330.0 } else { 420.0 };
+    let beside = left + measured + bars.figure_width();
+    let published_left = beside + 60.0;
+    let title = format!("{}: {}", heading(column), bars.title());
+    let published_name = format!("published {} (axis does not start at 0)", bars.name);
+    let published = (280.0 + bars.published_width().max(60.0)).max(20.0 + text_width(&published_name, LABEL));
+    let width = if with_published { published_left + published } else { beside + 20.0 };
+    let mut canvas = Canvas::new(width.max(40.0 + text_width(&title, TITLE)), TOP + height + 58.0, &title);
     canvas.text((20.0, 28.0), &title, TITLE, Anchor::Start, BLACK);
-    draw_measured(&mut canvas, &bars, left, if with_published { 330.0 } else { 420.0 }, height, metric);
-    if with_published {
-        draw_published(&mut canvas, &bars, left + 330.0 + beside + 60.0, 280.0, height, metric);
-    }
+    let place =
+        Place { left, top: TOP, row, width: measured, published: with_published.then_some((published_left, 280.0)) };
+    bars.draw(&mut canvas, place, &format!("measured {}", bars.name), &published_name);
     let caption = format!(
         "{title}. Bars: measured on the test set, mean over seeds; whiskers: one sample standard deviation. Dotted line: the V row.{}",
         if with_published { " Hollow markers: the paper's figures, on other data and an axis of their own that does not start at 0." } else { "" }
@@ -53,117 +259,9 @@ pub fn figure(results: &TableResults, column: &Column, published: &Published) ->
     Some(Figure { stem: format!("{}-quality", column.stem), caption, canvas })
 }
 
-fn bars(results: &TableResults, column: &Column, published: &Published, metric: &Metric) -> Vec<Bar> {
-    let rows: Vec<_> = rows(results, published).into_iter().filter_map(|r| Some((r.measured?, r.published))).collect();
-    let keys: Vec<(String, String)> = rows.iter().map(|r| r.0.clone()).collect();
-    let looks = styles(&keys);
-    rows.into_iter()
-        .zip(looks)
-        .map(|(((mix, variant), row), style)| Bar {
-            label: row_label(&mix, &variant),
-            style,
-            measured: measured(column, &mix, &variant, metric.key),
-            state: notes::state(column, &mix, &variant),
-            published: row
-                .and_then(|r| published.cell(&r, &column.stem))
-                .and_then(|c| Some((c.value()?, c.text.clone()))),
-            base: mix == "V" && variant.is_empty(),
-            quoted: !variant.is_empty(),
-        })
-        // Variants that only the paper has, such as a row it quotes, would be bars that can never be.
-        .filter(|b| b.measured.is_some() || b.state.is_some() || (b.published.is_some() && !b.quoted))
-        .collect()
-}
-
-fn figure_text(s: Summary, decimals: usize) -> String {
-    let mean = number::fixed(s.mean, decimals);
-    s.std.map_or(mean.clone(), |std| format!("{mean} ± {}", number::fixed(std, decimals)))
-}
-
-fn draw_measured(canvas: &mut Canvas, bars: &[Bar], left: f64, width: f64, height: f64, metric: &Metric) {
-    let tops = bars.iter().filter_map(|b| b.measured.map(|s| s.mean + s.std.unwrap_or(0.0)));
-    let panel = Panel {
-        left,
-        top: TOP,
-        width,
-        height,
-        x: Scale::linear(tops, true, 0.02),
-        y: Scale { low: 0.0, high: 1.0, log: false },
-    };
-    axis(canvas, &panel, &format!("measured {}", metric.heading));
-    if let Some(base) = bars.iter().find(|b| b.base).and_then(|b| b.measured) {
-        let (x, _) = panel.at(base.mean, 0.0);
-        canvas.line(&[(x, panel.top), (x, panel.bottom())], GREY, 1.2, &[2.0, 3.0]);
-    }
-    for (at, bar) in bars.iter().enumerate() {
-        let middle = TOP + ROW * (at as f64 + 0.5);
-        canvas.text((left - 10.0, middle + LABEL * 0.36), &bar.label, LABEL, Anchor::End, BLACK);
-        let Some(s) = bar.measured else {
-            canvas.text(
-                (left + 8.0, middle + LABEL * 0.36),
-                bar.state.unwrap_or("not run"),
-                LABEL,
-                Anchor::Start,
-                GREY,
-            );
-            continue;
-        };
-        let (end, _) = panel.at(s.mean, 0.0);
-        canvas.rectangle((left, middle - 8.0), (end, middle + 8.0), bar.style.colour);
-        if bar.style.hollow {
-            canvas.rectangle(
-                (left + 2.0, middle - 6.0),
-                ((end - 2.0).max(left + 2.0), middle + 6.0),
-                super::style::blend(bar.style.colour, super::canvas::WHITE, 0.6),
-            );
-        }
-        let mut beside = end;
-        if let Some(std) = s.std {
-            let ((low, _), (high, _)) = (panel.at((s.mean - std).max(0.0), 0.0), panel.at(s.mean + std, 0.0));
-            canvas.line(&[(low, middle), (high, middle)], super::canvas::WHITE, 3.6, &[]);
-            canvas.line(&[(low, middle), (high, middle)], BLACK, 1.4, &[]);
-            for x in [low, high] {
-                canvas.line(&[(x, middle - 4.0), (x, middle + 4.0)], BLACK, 1.4, &[]);
-            }
-            beside = high;
-        }
-        canvas.text(
-            (beside.max(panel.right() + 2.0) + 6.0, middle + LABEL * 0.36),
-            &figure_text(s, metric.decimals),
-            LABEL,
-            Anchor::Start,
-            BLACK,
-        );
-    }
-    panel.frame(canvas);
-}
-
-fn draw_published(canvas: &mut Canvas, bars: &[Bar], left: f64, width: f64, height: f64, metric: &Metric) {
-    let values = bars.iter().filter_map(|b| b.published.as_ref().map(|p| p.0));
-    let panel = Panel {
-        left,
-        top: TOP,
-        width,
-        height,
-        x: Scale::linear(values, false, 0.08),
-        y: Scale { low: 0.0, high: 1.0, log: false },
-    };
-    axis(canvas, &panel, &format!("published {} (axis does not start at 0)", metric.heading));
-    let base = bars.iter().find(|b| b.base).and_then(|b| b.published.as_ref());
-    if let Some((value, _)) = base {
-        let (x, _) = panel.at(*value, 0.0);
-        canvas.line(&[(x, panel.top), (x, panel.bottom())], GREY, 1.2, &[2.0, 3.0]);
-    }
-    for (at, bar) in bars.iter().enumerate() {
-        let middle = TOP + ROW * (at as f64 + 0.5);
-        canvas.line(&[(left, middle), (panel.right(), middle)], LIGHT, 1.0, &[]);
-        if let Some((value, text)) = &bar.published {
-            let (x, _) = panel.at(*value, 0.0);
-            canvas.marker((x, middle), bar.style.marker, 5.0, bar.style.colour, true);
-            canvas.text((panel.right() + 8.0, middle + LABEL * 0.36), text, LABEL, Anchor::Start, BLACK);
-        }
-    }
-    panel.frame(canvas);
+fn base_line(canvas: &mut Canvas, panel: &Panel, value: f64) {
+    let (x, _) = panel.at(value, 0.0);
+    canvas.line(&[(x, panel.top), (x, panel.bottom())], GREY, 1.2, &[2.0, 3.0]);
 }
 
 fn axis(canvas: &mut Canvas, panel: &Panel, name: &str) {

@@ -8,7 +8,9 @@ use super::Figure;
 use crate::report::results::{row_label, Column, TableResults};
 use crate::report::statistics::Summary;
 use crate::report::table::functions;
-use crate::report::table::quality::{heading, measured, metrics, Metric};
+use crate::report::table::layout::heading;
+use crate::report::table::metric::{self, Metric};
+use crate::report::table::quality::measured;
 
 struct Item {
     label: String,
@@ -21,7 +23,7 @@ struct Item {
 /// Cost against quality; none without `cost.csv` or without trained runs.
 pub fn figure(results: &TableResults) -> Option<Figure> {
     let column = results.columns.first()?;
-    let metric = &metrics(&column.task)[0];
+    let metric = &metric::of(column)[0];
     let items = items(results, column, metric);
     if items.len() < 2 {
         return None;

@@ -1,4 +1,4 @@
-//! Training curves: loss and dev perplexity by step, a line a mix.
+//! Training curves: loss and dev perplexity (dev loss where there is no perplexity) by step, a line a mix.
 
 use super::axis::{Panel, Scale};
 use super::canvas::{Anchor, Canvas, Point, BLACK};
@@ -8,10 +8,12 @@ use super::Figure;
 use crate::report::read::log::LogLine;
 use crate::report::results::{row_label, Column, RunFolder};
 use crate::report::statistics::Summary;
-use crate::report::table::quality::{heading, paper_order};
+use crate::report::table::layout::heading;
+use crate::report::table::quality::paper_order;
 
 const PANEL: f64 = 330.0;
 const TOP: f64 = 70.0;
+const PERPLEXITY: &str = "dev perplexity";
 
 type Curve = (String, Style, Vec<(f64, f64)>);
 
@@ -19,10 +21,17 @@ type Curve = (String, Style, Vec<(f64, f64)>);
 pub fn figure(column: &Column) -> Option<Figure> {
     let losses = curves(column, |l| l.loss);
     let perplexities = curves(column, |l| l.dev_perplexity);
-    let panels: Vec<(&str, Vec<Curve>)> = [("training loss, nats per token", losses), ("dev perplexity", perplexities)]
-        .into_iter()
-        .filter(|p| !p.1.is_empty())
-        .collect();
+    let of_tokens = !perplexities.is_empty();
+    let dev = if of_tokens { perplexities } else { curves(column, |l| l.dev_loss) };
+    // Of a run that has no dev figure yet only the task says what its loss is counted by.
+    let loss_name = match (of_tokens, column.task.as_str()) {
+        (true, _) => "training loss, nats per token",
+        (false, "translation" | "language-modelling" | "summarization" | "dialogue") => "training loss, nats per token",
+        (false, _) => "training loss",
+    };
+    let dev_name = if of_tokens { PERPLEXITY } else { "dev loss" };
+    let panels: Vec<(&str, Vec<Curve>)> =
+        [(loss_name, losses), (dev_name, dev)].into_iter().filter(|p| !p.1.is_empty()).collect();
     if panels.is_empty() {
         return None;
     }
@@ -39,7 +48,7 @@ pub fn figure(column: &Column) -> Option<Figure> {
         // The steep start would press the rest flat: what lies above the value at a sixth of the steps is cut off.
         let top = curves.iter().filter_map(|c| value_at(&c.2, last / 6.0)).fold(f64::NEG_INFINITY, f64::max);
         let values = || curves.iter().flat_map(|c| c.2.iter().copied()).filter(|v| v.1 <= top);
-        let perplexity = *name == "dev perplexity";
+        let perplexity = *name == PERPLEXITY;
         let y = if perplexity {
             Scale::log(values().map(|v| v.1), 0.04)
         } else {
@@ -72,7 +81,8 @@ pub fn figure(column: &Column) -> Option<Figure> {
     }
     let caption = format!(
         "{title}. Mean over the finished seeds of each mix; where no seed has finished, over what was logged. \
-         The axes begin where the fast start is over; that of perplexity is logarithmic."
+         The axes begin where the fast start is over{}.",
+        if of_tokens { "; that of perplexity is logarithmic" } else { "" }
     );
     Some(Figure { stem: format!("{}-training", column.stem), caption, canvas })
 }

@@ -8,6 +8,7 @@ pub mod canvas;
 pub mod cost;
 pub mod curves;
 pub mod label;
+pub mod panels;
 pub mod render;
 pub mod style;
 pub mod time;
@@ -32,6 +33,7 @@ pub fn figures(results: &TableResults, published: &Published) -> Vec<Figure> {
     let mut figures = Vec::new();
     figures.extend(cost::figure(results));
     figures.extend(time::figures(results));
+    figures.extend(panels::figure(results, published));
     for column in &results.columns {
         figures.extend(bars::figure(results, column, published));
         figures.extend(curves::figure(column));

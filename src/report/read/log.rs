@@ -1,4 +1,4 @@
-//! `log.csv` of a run: loss, dev perplexity and learned α by step.
+//! `log.csv` of a run: loss, dev loss, dev perplexity and learned α by step.
 
 use super::{Sheet, Tail};
 use crate::report::error::Result;
@@ -9,9 +9,11 @@ use std::path::Path;
 pub struct LogLine {
     /// Optimizer steps done.
     pub step: u64,
-    /// Training loss, nats per target token.
+    /// Training loss: nats per target token, or per example where examples are labelled.
     pub loss: Option<f64>,
-    /// Perplexity on dev, where it was evaluated.
+    /// The same on dev, where it was evaluated.
+    pub dev_loss: Option<f64>,
+    /// Perplexity on dev, where it was evaluated; none where examples are labelled.
     pub dev_perplexity: Option<f64>,
     /// α, in the order of [`Log::alphas`].
     pub alphas: Vec<Option<f64>>,
@@ -69,6 +71,7 @@ pub fn read(path: &Path) -> Result<Log> {
         lines.push(LogLine {
             step: row.value("step")?,
             loss: row.optional("loss")?,
+            dev_loss: row.optional("dev_loss")?,
             dev_perplexity: row.optional("dev_perplexity")?,
             alphas: columns.iter().map(|(name, _)| row.optional(name)).collect::<Result<_>>()?,
         });

@@ -1,7 +1,7 @@
 //! Table 1: what each function costs by formula, by count and by the clock, and what it is worth.
 
 use super::quality::{self, function_name, paper_order};
-use super::{notes, Cell, Column, Kind, Table};
+use super::{layout, metric, notes, Cell, Column, Kind, Table};
 use crate::report::read::cost::{CostRow, TimeRow};
 use crate::report::results::{self, row_key, TableResults};
 
@@ -114,10 +114,10 @@ pub fn table(results: &TableResults) -> Table {
         }
     }
     for column in &results.columns {
-        let group = quality::heading(column);
-        for (at, metric) in quality::metrics(&column.task).iter().enumerate() {
-            let name = metric.key.trim_start_matches("test.");
-            let key = format!("{}.{name}", column.stem);
+        let group = layout::heading(column);
+        let metrics = metric::of(column);
+        for (at, metric) in metrics.iter().enumerate() {
+            let key = format!("{}.{}", column.stem, metric.name());
             let value = |m: &str, v: &str| quality::measured(column, m, v, metric.key);
             put(&group, metric.heading, &key, Kind::Measured, &|m, v| match value(m, v) {
                 Some(summary) => Cell::Measured(summary, metric.decimals),
@@ -133,10 +133,11 @@ pub fn table(results: &TableResults) -> Table {
                 _ => Cell::Blank,
             });
         }
-        below.extend(notes::of(column, &group, quality::metrics(&column.task)[0].key));
+        below.extend(notes::of(column, &group, metrics[0].key));
     }
-    let shown: Vec<_> = results.columns.iter().map(|c| (c, quality::heading(c))).collect();
+    let shown: Vec<_> = results.columns.iter().map(|c| (c, layout::heading(c), metric::of(c)[0].key)).collect();
     below.extend(notes::signatures(&shown));
+    below.extend(notes::seeds(&shown));
     let table = Table { name: results.name.clone(), caption: caption(results), columns, rows: cells, notes: below };
     table.without_blank_columns()
 }

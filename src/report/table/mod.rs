@@ -1,8 +1,11 @@
 //! A table, before it has a format.
 
 pub mod functions;
+pub mod layout;
+pub mod metric;
 pub mod notes;
 pub mod quality;
+pub mod suite;
 
 use super::number;
 use super::statistics::Summary;
@@ -13,6 +16,8 @@ pub enum Cell {
     /// Nothing measured or published.
     #[default]
     Blank,
+    /// A figure that the paper does not have, or that nobody could confirm.
+    Unpublished,
     /// Words.
     Text(String),
     /// A number with so many decimal places.
@@ -27,6 +32,10 @@ pub enum Cell {
     Compact(f64),
     /// Mean, spread and number of seeds, with so many decimal places.
     Measured(Summary, usize),
+    /// The same of several metrics in one cell; none for a metric that has no figure.
+    Several(Vec<Option<Summary>>, usize),
+    /// Differences of several metrics in one cell.
+    Differences(Vec<Option<f64>>, usize),
 }
 
 impl Cell {
@@ -34,18 +43,17 @@ impl Cell {
     pub fn show(&self) -> String {
         match self {
             Cell::Blank => String::new(),
+            Cell::Unpublished => NO_FIGURE.into(),
             Cell::Text(text) => text.clone(),
             Cell::Number(value, decimals) => number::fixed(*value, *decimals),
             Cell::Significant(value, digits) => number::significant(*value, *digits),
             Cell::Difference(value, decimals) => number::signed(*value, *decimals),
             Cell::Count(value) => number::thousands(*value),
             Cell::Compact(value) => number::compact(*value),
-            Cell::Measured(s, decimals) => {
-                let mean = number::fixed(s.mean, *decimals);
-                match s.std {
-                    Some(std) => format!("{mean} ± {} ({})", number::fixed(std, *decimals), s.n),
-                    None => format!("{mean} ({})", s.n),
-                }
+            Cell::Measured(s, decimals) => several(&[Some(*s)], *decimals),
+            Cell::Several(summaries, decimals) => several(summaries, *decimals),
+            Cell::Differences(values, decimals) => {
+                joined(values.iter(), |value| value.map(|value| number::signed(value, *decimals)))
             }
         }
     }
@@ -53,7 +61,7 @@ impl Cell {
     /// For machines: all digits, no signs of print; mean only, where measured.
     pub fn raw(&self) -> String {
         match self {
-            Cell::Blank => String::new(),
+            Cell::Blank | Cell::Unpublished => String::new(),
             Cell::Text(text) => text.clone(),
             Cell::Number(value, _)
             | Cell::Significant(value, _)
@@ -61,8 +69,57 @@ impl Cell {
             | Cell::Compact(value) => raw(*value),
             Cell::Count(value) => value.to_string(),
             Cell::Measured(s, _) => raw(s.mean),
+            Cell::Several(..) | Cell::Differences(..) => {
+                self.values().into_iter().map(|v| v.map_or(String::new(), raw)).collect::<Vec<_>>().join("/")
+            }
         }
     }
+
+    /// What was measured, a metric each; empty for other cells.
+    pub fn summaries(&self) -> Vec<Option<Summary>> {
+        match self {
+            Cell::Measured(summary, _) => vec![Some(*summary)],
+            Cell::Several(summaries, _) => summaries.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The numbers of a cell of several metrics; empty for other cells.
+    pub fn values(&self) -> Vec<Option<f64>> {
+        match self {
+            Cell::Several(summaries, _) => summaries.iter().map(|s| s.map(|s| s.mean)).collect(),
+            Cell::Differences(values, _) => values.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether nothing was measured or published.
+    pub fn is_blank(&self) -> bool {
+        matches!(self, Cell::Blank | Cell::Unpublished)
+    }
+}
+
+/// Stands for a figure that there is not.
+const NO_FIGURE: &str = "·";
+
+/// `92.0/88.7`, with a dot for what is missing.
+fn joined<T>(values: impl Iterator<Item = T>, show: impl Fn(T) -> Option<String>) -> String {
+    values.map(|value| show(value).unwrap_or_else(|| NO_FIGURE.into())).collect::<Vec<_>>().join("/")
+}
+
+/// `92.0/88.7 ± 0.3/0.4 (3)`; spreads only where there are any, seeds of each metric where they differ.
+fn several(summaries: &[Option<Summary>], decimals: usize) -> String {
+    let means = joined(summaries.iter(), |s| s.map(|s| number::fixed(s.mean, decimals)));
+    let mut counts: Vec<usize> = summaries.iter().map(|s| s.map_or(0, |s| s.n)).collect();
+    if counts.windows(2).all(|pair| pair[0] == pair[1]) {
+        counts.truncate(1);
+    }
+    let counts = joined(counts.into_iter(), |n| Some(n.to_string()));
+    if summaries.iter().flatten().any(|s| s.std.is_some()) {
+        let spreads = joined(summaries.iter(), |s| s.and_then(|s| s.std).map(|std| number::fixed(std, decimals)));
+        return format!("{means} ± {spreads} ({counts})");
+    }
+    format!("{means} ({counts})")
 }
 
 /// A number rounded to 9 significant digits, so that 0.1 + 0.2 prints as 0.3.
@@ -90,6 +147,8 @@ pub struct Column {
     pub heading: String,
     /// Name for machines.
     pub key: String,
+    /// Names for machines of the numbers in a cell, where there are several.
+    pub parts: Vec<String>,
     /// What it holds.
     pub kind: Kind,
     /// Kept even when every cell is blank.
@@ -99,7 +158,22 @@ pub struct Column {
 impl Column {
     /// A column under a group's heading.
     pub fn new(group: &str, heading: &str, key: &str, kind: Kind) -> Column {
-        Column { group: group.into(), heading: heading.into(), key: key.into(), kind, keep: false }
+        Column { group: group.into(), heading: heading.into(), key: key.into(), parts: Vec::new(), kind, keep: false }
+    }
+
+    /// A column whose cells hold as many numbers as there are keys.
+    pub fn of_parts(group: &str, heading: &str, keys: &[String], kind: Kind) -> Column {
+        let parts = if keys.len() > 1 { keys.to_vec() } else { Vec::new() };
+        Column { parts, ..Column::new(group, heading, &keys.join("/"), kind) }
+    }
+
+    /// Names for machines: one for each number of a cell.
+    pub fn names(&self) -> &[String] {
+        if self.parts.is_empty() {
+            std::slice::from_ref(&self.key)
+        } else {
+            &self.parts
+        }
     }
 
     /// The same, kept when blank.
@@ -127,7 +201,7 @@ impl Table {
     /// Without the columns that are blank in every row and need not be kept.
     pub fn without_blank_columns(mut self) -> Table {
         let used: Vec<bool> = (0..self.columns.len())
-            .map(|c| self.columns[c].keep || self.rows.iter().any(|row| row[c] != Cell::Blank))
+            .map(|c| self.columns[c].keep || self.rows.iter().any(|row| !row[c].is_blank()))
             .collect();
         let mut at = 0..;
         self.columns.retain(|_| at.next().is_some_and(|c: usize| used[c]));
@@ -164,6 +238,21 @@ mod tests {
         assert_eq!(Cell::Difference(0.1 + 0.2, 2).raw(), "0.3");
         assert_eq!(Cell::Difference(-0.4, 2).raw(), "-0.4");
         assert_eq!(Cell::Blank.show(), "");
+        assert_eq!((Cell::Unpublished.show().as_str(), Cell::Unpublished.raw().as_str()), ("·", ""));
+    }
+
+    #[test]
+    fn cells_of_two_metrics() {
+        let summary = |mean, std, n| Some(Summary { mean, std, n });
+        let both = Cell::Several(vec![summary(92.04, Some(0.31), 3), summary(88.66, Some(0.44), 3)], 1);
+        assert_eq!(both.show(), "92.0/88.7 ± 0.3/0.4 (3)");
+        assert_eq!(Cell::Several(vec![summary(92.04, None, 1), summary(88.66, None, 1)], 1).show(), "92.0/88.7 (1)");
+        // A correlation that is no number: one metric has fewer seeds, or none.
+        let fewer = Cell::Several(vec![summary(92.04, Some(0.31), 2), summary(88.66, None, 1)], 1);
+        assert_eq!(fewer.show(), "92.0/88.7 ± 0.3/· (2/1)");
+        assert_eq!(Cell::Several(vec![None, summary(88.66, None, 1)], 1).show(), "·/88.7 (0/1)");
+        let differences = Cell::Differences(vec![Some(0.44), Some(-0.96)], 1);
+        assert_eq!((differences.show().as_str(), differences.raw().as_str()), ("+0.4/\u{2212}1.0", "0.44/-0.96"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Lines under a table: what is missing and why, and what the metrics were computed by.
 
+use super::metric;
 use crate::report::number::thousands;
 use crate::report::results::{row_label, Column};
 
@@ -60,12 +61,13 @@ pub fn of(column: &Column, heading: &str, metric: &str) -> Vec<String> {
 }
 
 /// One line a signature, naming the columns that share it.
-pub fn signatures(columns: &[(&Column, String)]) -> Vec<String> {
+pub fn signatures(columns: &[(&Column, String, &str)]) -> Vec<String> {
     let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
-    for (column, heading) in columns {
+    for (column, heading, _) in columns {
         for row in &column.rows {
             for (key, signature) in &row.signatures {
-                let metric = metric_name(key.trim_end_matches(".signature"));
+                let key = key.trim_end_matches(".signature");
+                let metric = metric::heading_of(key.rsplit('.').next().unwrap_or(key));
                 let at = found.iter().position(|f| f.0 == metric && f.1 == *signature).unwrap_or_else(|| {
                     found.push((metric.clone(), signature.clone(), Vec::new()));
                     found.len() - 1
@@ -79,12 +81,30 @@ pub fn signatures(columns: &[(&Column, String)]) -> Vec<String> {
     found.into_iter().map(|(m, s, h)| format!("{m} signature ({}): {s}", h.join(", "))).collect()
 }
 
-/// `test.bleu` is BLEU.
-fn metric_name(key: &str) -> String {
-    let name = key.rsplit('.').next().unwrap_or(key);
-    match name {
-        "bleu" => "BLEU".to_string(),
-        "bleu_tokenized" => "BLEU (tokenized)".to_string(),
-        other => other.replace('_', " "),
+/// Which rows have how many seeds, for columns where they differ; one line for columns with the same rows and seeds.
+pub fn seeds(columns: &[(&Column, String, &str)]) -> Vec<String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for (column, heading, metric) in columns {
+        let mut counts: Vec<(usize, Vec<String>)> = Vec::new();
+        for (mix, variant) in column.keys() {
+            let seeds = column.rows_of(&mix, &variant).filter(|r| r.metric(metric).is_some_and(f64::is_finite)).count();
+            let label = row_label(&mix, &variant);
+            match counts.iter_mut().find(|c| c.0 == seeds) {
+                Some((_, labels)) => labels.push(label),
+                None if seeds > 0 => counts.push((seeds, vec![label])),
+                None => {}
+            }
+        }
+        if counts.len() < 2 {
+            continue;
+        }
+        counts.sort_by_key(|c| std::cmp::Reverse(c.0));
+        let text: Vec<String> = counts.iter().map(|(n, labels)| format!("{n} for {}", labels.join(", "))).collect();
+        let text = text.join("; ");
+        match found.iter_mut().find(|f| f.0 == text) {
+            Some((_, headings)) => headings.push(heading.clone()),
+            None => found.push((text, vec![heading.clone()])),
+        }
     }
+    found.into_iter().map(|(text, headings)| format!("Seeds differ ({}): {text}.", headings.join(", "))).collect()
 }

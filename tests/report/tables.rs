@@ -1,102 +1,10 @@
-//! `synthesizer report` on made-up results (tests/fixtures/report/make.py): three seeds, a missing row, an unfinished run, a diverged one.
+//! Tables 1 and 2, and faults of the files that they are made from.
 
+use super::{copy, files, fixtures, published, sheet, Work};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use synthesizer::report::figure::canvas::{Bounds, Canvas};
-use synthesizer::report::figure::{figures, Figure};
+use std::path::PathBuf;
 use synthesizer::report::published::Published;
-use synthesizer::report::{make_table, results};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/report")
-}
-
-fn published() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/published")
-}
-
-/// A copy of the made-up results that a test may change.
-struct Work(tempfile::TempDir);
-
-impl Work {
-    fn new() -> Work {
-        let work = Work(tempfile::tempdir().unwrap());
-        copy(&fixtures().join("results"), &work.path("results"));
-        work
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.0.path().join(path)
-    }
-
-    fn read(&self, path: &str) -> String {
-        std::fs::read_to_string(self.path(path)).unwrap()
-    }
-
-    fn report(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_synthesizer"));
-        command.current_dir(self.0.path()).arg("report").arg("--published").arg(published());
-        command.args(arguments).output().unwrap()
-    }
-
-    /// Standard output of a report that must succeed.
-    fn text(&self, arguments: &[&str]) -> String {
-        let output = self.report(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// The message of a report that must fail as the user's fault.
-    fn error(&self, arguments: &[&str]) -> String {
-        let output = self.report(arguments);
-        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
-        String::from_utf8(output.stderr).unwrap()
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap().path();
-        let target = to.join(entry.file_name().unwrap());
-        if entry.is_dir() {
-            copy(&entry, &target);
-        } else {
-            std::fs::copy(&entry, &target).unwrap();
-        }
-    }
-}
-
-/// Rows of a CSV by the text of their first cell, each by column.
-fn sheet(text: &str) -> Vec<(String, HashMap<String, String>)> {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let header = reader.headers().unwrap().clone();
-    let row = |record: csv::StringRecord| {
-        let cells = header.iter().map(str::to_string).zip(record.iter().map(str::to_string)).collect();
-        (record[0].to_string(), cells)
-    };
-    reader.records().map(|r| row(r.unwrap())).collect()
-}
-
-fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.push((path.clone(), std::fs::read(&path).unwrap()));
-        }
-    }
-    found.sort();
-    found
-}
-
-fn made_figures(table: &str) -> Vec<Figure> {
-    let results = results::read(&fixtures().join("results/mini").join(table), "mini").unwrap();
-    figures(&results, &Published::read(&published(), table).unwrap())
-}
+use synthesizer::report::{export, make_table, results};
 
 #[test]
 fn means_spreads_and_differences_are_those_of_the_rows() {
@@ -170,13 +78,13 @@ fn rows_come_in_the_papers_order_and_new_mixes_after() {
 
 #[test]
 fn tables_match_the_golden_files() {
-    let work = Work::new();
-    work.text(&[]);
-    for (table, extensions) in [("table1", ["md", "csv", "tex"]), ("table2", ["md", "csv", "tex"])] {
-        for extension in extensions {
-            let name = format!("{table}.{extension}");
+    for table in ["table1", "table2", "table3", "table4", "table5", "table7"] {
+        let results = results::read(&fixtures().join("results/mini").join(table), "mini").unwrap();
+        let made = make_table(&results, &Published::read(&published(), table).unwrap());
+        for exporter in export::all() {
+            let name = format!("{table}.{}", exporter.extension());
             let golden = fixtures().join("golden").join(&name);
-            let made = work.read(&format!("results/mini/{table}/{name}"));
+            let made = exporter.export(&made);
             if std::env::var_os("BLESS").is_some() {
                 std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
                 std::fs::write(&golden, &made).unwrap();
@@ -203,77 +111,6 @@ fn the_same_input_gives_the_same_bytes() {
     for (x, y) in a.iter().zip(&b) {
         assert!(x == y, "{} differs", x.0.display());
     }
-}
-
-#[test]
-fn svgs_name_every_mix_and_pngs_are_drawn() {
-    let work = Work::new();
-    work.text(&[]);
-    let expected = [
-        ("table1/cost-quality", vec!["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V"]),
-        ("table1/time-length", vec!["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "64", "1024"]),
-        ("table1/news-training", vec!["V", "FD", "R+V"]),
-        (
-            "table2/ende-quality",
-            vec!["V", "V (control)", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V", "28.47", "not run", "diverged"],
-        ),
-        ("table2/ende-training", vec!["V", "V (control)", "R+V", "FD, diverged"]),
-        ("table2/ende-alpha", vec!["R+V: α of R (seed 1)", "R+D: α of R (seed 1)", "encoder 1", "decoder 2"]),
-        ("table2/ende-attention-encoder", vec!["V", "R", "D", "R+V", "layer 1", "layer 2"]),
-        ("table2/ende-attention-decoder", vec!["V", "R", "D", "R+V"]),
-    ];
-    for (figure, labels) in expected {
-        let svg = work.read(&format!("plots/mini/{figure}.svg"));
-        for label in labels {
-            assert!(svg.contains(&format!(">\n{label}\n<")), "{figure}.svg has no label {label}");
-        }
-        let png = std::fs::read(work.path(&format!("plots/mini/{figure}.png"))).unwrap();
-        // Width and height stand in the header: twice those of the SVG.
-        let width = u32::from_be_bytes(png[16..20].try_into().unwrap());
-        assert!(png.starts_with(b"\x89PNG") && svg.contains(&format!("width=\"{}\"", width / 2)), "{figure}.png");
-    }
-}
-
-fn overlaps(canvas: &Canvas) -> Vec<String> {
-    let texts: Vec<_> = canvas.texts().collect();
-    let mut faults = Vec::new();
-    for (i, a) in texts.iter().enumerate() {
-        let bounds = a.bounds();
-        if bounds.left < 0.0 || bounds.top < 0.0 || bounds.right > canvas.width || bounds.bottom > canvas.height {
-            faults.push(format!("\"{}\" is cut off", a.text));
-        }
-        if a.size < 12.0 {
-            faults.push(format!("\"{}\" is too small", a.text));
-        }
-        let inner = Bounds { top: bounds.top + 1.0, bottom: bounds.bottom - 1.0, ..bounds };
-        for b in texts[i + 1..].iter().filter(|b| b.bounds().overlaps(&inner)) {
-            faults.push(format!("\"{}\" is on \"{}\"", a.text, b.text));
-        }
-    }
-    faults
-}
-
-#[test]
-fn no_words_are_cut_off_or_on_top_of_others() {
-    for figure in made_figures("table1").iter().chain(&made_figures("table2")) {
-        assert_eq!(overlaps(&figure.canvas), Vec::<String>::new(), "{}", figure.stem);
-    }
-}
-
-#[test]
-fn the_page_shows_every_table_and_figure() {
-    let work = Work::new();
-    work.text(&[]);
-    let page = work.read("plots/mini/index.html");
-    for (path, _) in files(&work.path("plots/mini")) {
-        let path = path.strip_prefix(work.path("plots/mini")).unwrap().to_string_lossy().into_owned();
-        assert!(path == "index.html" || page.contains(&format!("\"{path}\"")), "{path} is not on the page");
-    }
-    assert!(page.contains("10.86 ± 0.24 (3)") && page.contains("<td class=\"text\">D+V</td>"));
-    assert!(!page.contains("http"), "the page must not need the network");
-    // A report of one table leaves the other on the page.
-    work.text(&["results/mini/table1"]);
-    assert_eq!(work.read("plots/mini/index.html"), page);
 }
 
 #[test]
