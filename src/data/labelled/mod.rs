@@ -1,14 +1,26 @@
 //! Labelled text, for classification: a row is one text or two, and a class or a score.
 //!
 //! The official dev file of a benchmark is what papers report, so it is a test set here ([`LabelledCorpus::tests`]); the
-//! dev set that chooses among checkpoints is held out of the training file, by the hash of the content ([`hold_out`]).
+//! dev set that chooses among checkpoints is held out of the training file, by the hash of the content (`hold_out`).
+
+pub mod ag_news;
+pub mod bbc_topics;
+pub mod glue;
+pub mod imdb;
+mod json_lines;
+pub mod movie_sentences;
+mod passages;
+mod spans;
+pub mod superglue;
 
 use super::rows::{percentile, Hasher};
-use super::Examples;
+use super::{catalog, fetch, Examples};
+use crate::experiment::config::{CorpusKind, DataConfig};
 use crate::metric::classification::MetricKind;
-use anyhow::{bail, Context};
+use anyhow::bail;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a row is to be told as.
@@ -56,7 +68,7 @@ pub struct LabelledRows {
 }
 
 impl LabelledRows {
-    /// Rows without a name. Every row is a group of its own where `group` says so.
+    /// Rows without a name and without answers.
     pub fn new(columns: usize, rows: Vec<LabelledRow>) -> LabelledRows {
         LabelledRows { name: String::new(), rows, columns, answers: None }
     }
@@ -83,8 +95,16 @@ impl Examples for LabelledRows {
     fn hash_into(&self, hasher: &mut Hasher) -> anyhow::Result<()> {
         hasher.number(self.rows.len() as u64);
         hasher.number(self.columns as u64);
+        let mut before: &[Arc<str>] = &[];
         for row in &self.rows {
-            row.texts.iter().for_each(|text| hasher.text(text));
+            for (column, text) in row.texts.iter().enumerate() {
+                // A passage stands in many rows that follow one another; hashing it once makes ReCoRD seconds faster.
+                match before.get(column) {
+                    Some(same) if Arc::ptr_eq(same, text) || same == text => hasher.number(u64::MAX),
+                    _ => hasher.text(text),
+                }
+            }
+            before = &row.texts;
             match row.label {
                 Label::Class(class) => hasher.number(class.into()),
                 Label::Score(score) => hasher.number(score.to_bits().into()),
@@ -132,67 +152,133 @@ pub struct LabelledCorpus {
     pub notes: Vec<String>,
 }
 
-/// A corpus before it is hashed.
-pub(crate) struct Parts {
-    pub name: String,
-    pub target: Target,
-    pub train: LabelledRows,
-    pub dev: LabelledRows,
-    pub tests: Vec<LabelledRows>,
-    pub metrics: Vec<MetricKind>,
+/// What one official file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelledFile {
+    /// Its rows, in order.
+    pub rows: LabelledRows,
+    /// Rows skipped or odd, and why.
     pub notes: Vec<String>,
 }
 
-impl Parts {
+/// Reads the labelled corpus that a `[data]` section names; the small corpora are fetched when the cache lacks them.
+///
+/// Errors: a corpus without labels, an unknown set, what the reader of the format says (with file and line), an empty split.
+pub fn load(config: &DataConfig) -> anyhow::Result<LabelledCorpus> {
+    match config.corpus {
+        CorpusKind::Glue => glue::read(&config.folder, &config.set),
+        CorpusKind::Superglue => superglue::read(&config.folder, &config.set),
+        CorpusKind::AgNews => ag_news::read(&config.folder),
+        CorpusKind::Imdb => imdb::read(&config.folder),
+        CorpusKind::BbcTopics => bbc_topics::read(&fetch::ensure(&catalog::BBC_TOPICS)?),
+        CorpusKind::MovieSentences => movie_sentences::read(&fetch::ensure(&catalog::MOVIE_SENTENCES)?),
+        _ => bail!(
+            "this data.corpus has no labels; task = \"classification\" reads glue, superglue, ag-news, imdb, bbc-topics or \
+             movie-sentences"
+        ),
+    }
+}
+
+/// Splits in memory, before they are looked at and hashed.
+pub(crate) struct Splits {
+    pub name: String,
+    pub target: Target,
+    pub metrics: Vec<MetricKind>,
+    pub train: LabelledRows,
+    pub dev: LabelledRows,
+    pub tests: Vec<LabelledRows>,
+    pub notes: Vec<String>,
+}
+
+impl Splits {
+    /// Hashes all splits, and notes how many test rows are in train too.
+    ///
     /// Error: a split without rows.
     pub fn join(self) -> anyhow::Result<LabelledCorpus> {
-        let Parts { name, target, train, dev, tests, metrics, notes } = self;
+        let Splits { name, target, train, dev, tests, metrics, mut notes } = self;
         let mut hasher = Hasher::default();
+        match &target {
+            Target::Classes(classes) => classes.iter().for_each(|class| hasher.text(class)),
+            Target::Score => hasher.text("score"),
+        }
         let splits = [("training", &train), ("dev", &dev)].into_iter().chain(tests.iter().map(|test| ("test", test)));
         for (split, rows) in splits {
             if rows.is_empty() {
-                let why = if split == "dev" { "; 5 of 100 training rows are held out for it" } else { "" };
+                let why = if split == "dev" { "; it is held out of the training rows, which are too few" } else { "" };
                 bail!("the {split} set of {name} is empty: there is not one row to read{why}");
             }
-            rows.hash_into(&mut hasher).with_context(|| format!("while reading the {split} set of {name}"))?;
+            rows.hash_into(&mut hasher)?;
+        }
+        let known: HashSet<&[Arc<str>]> = train.rows.iter().map(|row| &row.texts[..]).collect();
+        for test in &tests {
+            let overlap = test.rows.iter().filter(|row| known.contains(&row.texts[..])).count();
+            let which = if test.name.is_empty() { String::new() } else { format!("{} ", test.name) };
+            notes.push(format!("{overlap} of {} {which}test rows are in train too", test.len()));
         }
         Ok(LabelledCorpus { name, target, train, dev, tests, metrics, hash: hasher.finish(), notes })
     }
 }
 
+/// Class names as [`Target::Classes`] holds them.
+pub(crate) fn classes(names: &[&str]) -> Target {
+    Target::Classes(names.iter().map(|name| name.to_string()).collect())
+}
+
+/// A row that is judged alone, numbered by its place.
+pub(crate) fn single_row(texts: Vec<Arc<str>>, label: Label, place: usize) -> LabelledRow {
+    LabelledRow { texts, label, group: place as u32 }
+}
+
+/// Without blanks at the ends; other white space is text.
+pub(crate) fn trimmed(text: &str) -> Arc<str> {
+    text.trim_matches(' ').into()
+}
+
+/// A note where a file is not the full official one.
+pub(crate) fn size_note(file: &Path, what: &str, count: usize, full: usize) -> Option<String> {
+    (count != full).then(|| format!("{} has {count} {what}; the full set has {full}", file.display()))
+}
+
+/// Train (0), dev (1) or test (2) of a unit of a small corpus: [`percentile`] 0 to 9 is dev, 10 to 29 test, so that some
+/// hundred rows are tested.
+pub(crate) fn held_out_split(percentile: u64) -> usize {
+    match percentile {
+        0..=9 => 1,
+        10..=29 => 2,
+        _ => 0,
+    }
+}
+
 /// The rule of [`hold_out`], for notes.
 pub(crate) const HELD_OUT: &str =
-    "split: dev is held out of the training file by the SHA-256 of a row's texts (first 8 bytes, \
-     big-endian, mod 100): 0-4; the official dev file is the test set";
+    "split: dev is held out of the training file by the SHA-256 of a row's texts with tabs between them (first 8 bytes, \
+     big-endian, mod 100): 0-4";
 
-/// Parts training rows into train and dev: a unit of rows whose [`percentile`] is 0 to 4 goes to dev.
+/// Parts training rows into train and dev: a group whose unit has a [`percentile`] of 0 to 4 goes to dev.
 ///
-/// `unit` gives the text that a row belongs to (its passage where several rows share one); rows of a group must have the
-/// same unit. Groups are numbered anew in both parts.
+/// `unit` gives the text that a group's first row stands for, such as its passage where many groups share one. Groups are
+/// numbered anew in both parts.
 pub(crate) fn hold_out(rows: LabelledRows, unit: impl Fn(&LabelledRow) -> String) -> (LabelledRows, LabelledRows) {
     let LabelledRows { name, rows, columns, answers } = rows;
-    let empty = || LabelledRows {
+    let mut parts = [(); 2].map(|()| LabelledRows {
         name: name.clone(),
         rows: Vec::new(),
         columns,
         answers: answers.is_some().then(RecordAnswers::default),
-    };
-    let mut parts = [empty(), empty()];
-    let mut numbers: HashMap<u32, (usize, u32)> = HashMap::new();
+    });
+    let mut place = None;
     for (at, mut row) in rows.into_iter().enumerate() {
-        let old = row.group;
-        let (part, group) = match numbers.get(&old) {
-            Some(&known) => known,
-            None => {
+        let (part, group) = match place {
+            Some((old, part, group)) if old == row.group => (part, group),
+            _ => {
                 let part = usize::from(percentile(&unit(&row)) < 5);
-                let group = parts[part].groups() as u32;
-                numbers.insert(old, (part, group));
                 if let (Some(to), Some(from)) = (&mut parts[part].answers, &answers) {
-                    to.gold.push(from.gold[old as usize].clone());
+                    to.gold.push(from.gold[row.group as usize].clone());
                 }
-                (part, group)
+                (part, parts[part].groups() as u32)
             }
         };
+        place = Some((row.group, part, group));
         row.group = group;
         if let (Some(to), Some(from)) = (&mut parts[part].answers, &answers) {
             to.candidates.push(from.candidates[at].clone());
@@ -203,7 +289,7 @@ pub(crate) fn hold_out(rows: LabelledRows, unit: impl Fn(&LabelledRow) -> String
     (train, dev)
 }
 
-/// All texts of a row with a tab between them: the usual unit of [`hold_out`].
+/// All texts of a row with tabs between them: the usual unit of [`hold_out`].
 pub(crate) fn whole_row(row: &LabelledRow) -> String {
     row.texts.join("\t")
 }
