@@ -7,7 +7,7 @@
 
 use super::super::lines::Lines;
 use super::{classes, hold_out, single_row, size_note, trimmed, whole_row, Label, Splits, Target, HELD_OUT};
-use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows};
+use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, UnlabelledRow, Wanted};
 use crate::metric::classification::MetricKind::{self, Accuracy, Matthews, Pearson, Spearman, F1};
 use anyhow::{bail, Context};
 use std::path::{Path, PathBuf};
@@ -169,14 +169,26 @@ pub fn read(folder: &Path, name: &str) -> anyhow::Result<LabelledCorpus> {
 /// Errors, each with file and line: a column that the header lacks (a test file has no labels), a row of the wrong width,
 /// a label that the set hasn't, invalid UTF-8.
 pub fn read_file(set: &Set, path: &Path) -> anyhow::Result<LabelledFile> {
+    read_rows(set, path, Wanted::Labels)
+}
+
+/// Reads the texts of a test file without labels. CoLA's has a header, unlike its other files.
+///
+/// Errors: those of [`read_file`], but for labels.
+pub fn read_texts(set: &Set, path: &Path) -> anyhow::Result<Vec<UnlabelledRow>> {
+    Ok(read_rows(set, path, Wanted::Texts)?.without_labels())
+}
+
+fn read_rows(set: &Set, path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let lines = Lines::open(path)?;
-    let mut table = Table { set, path: path.to_path_buf(), width: 0, texts: Vec::new(), label: 0 };
-    match set.headless {
-        Some(columns) => table.find(columns)?,
+    let headless = set.headless.filter(|_| wanted == Wanted::Labels);
+    let mut table = Table { set, path: path.to_path_buf(), width: 0, texts: Vec::new(), label: None };
+    match headless {
+        Some(columns) => table.find(columns, wanted)?,
         None if lines.is_empty() => bail!("{} is empty; its first line must name the columns", path.display()),
-        None => table.find(&lines.line(0)?.split('\t').collect::<Vec<_>>())?,
+        None => table.find(&lines.line(0)?.split('\t').collect::<Vec<_>>(), wanted)?,
     }
-    let first = usize::from(set.headless.is_none());
+    let first = usize::from(headless.is_none());
     let (mut rows, mut skipped, mut empty) = (Vec::with_capacity(lines.len()), 0, 0);
     for number in first..lines.len() {
         let line = lines.line(number)?;
@@ -207,11 +219,12 @@ struct Table<'a> {
     path: PathBuf,
     width: usize,
     texts: Vec<usize>,
-    label: usize,
+    /// Nothing where labels are not wanted.
+    label: Option<usize>,
 }
 
 impl Table<'_> {
-    fn find(&mut self, columns: &[&str]) -> anyhow::Result<()> {
+    fn find(&mut self, columns: &[&str], wanted: Wanted) -> anyhow::Result<()> {
         let place = |wanted: &str| columns.iter().position(|column| *column == wanted);
         let missing = |wanted: &str| {
             let hint = if wanted == self.set.label { " (a test file without labels can't be scored here)" } else { "" };
@@ -228,7 +241,10 @@ impl Table<'_> {
             .iter()
             .map(|text| place(text).with_context(|| missing(text)))
             .collect::<anyhow::Result<_>>()?;
-        let label = place(self.set.label).with_context(|| missing(self.set.label))?;
+        let label = match wanted {
+            Wanted::Labels => Some(place(self.set.label).with_context(|| missing(self.set.label))?),
+            Wanted::Texts => None,
+        };
         (self.width, self.texts, self.label) = (columns.len(), texts, label);
         Ok(())
     }
@@ -248,29 +264,33 @@ impl Table<'_> {
                 if self.set.headless.is_some() { " (a test file without labels can't be scored here)" } else { "" };
             bail!("{} columns, where {} has {needed}{hint}", cells.len(), self.set.name);
         }
-        let spelled = cells[self.label].trim();
-        let label = match self.set.labels {
+        let label = match self.label {
+            Some(column) => self.set.label(cells[column].trim())?,
+            None => Label::Class(0),
+        };
+        let texts = self.texts.iter().map(|&column| trimmed(cells[column])).collect();
+        Ok(Some(single_row(texts, label, place)))
+    }
+}
+
+impl Set {
+    fn label(&self, spelled: &str) -> anyhow::Result<Label> {
+        let column = self.label;
+        match self.labels {
             Labels::Score => {
                 let score: Option<f32> = spelled.parse().ok();
-                let fits = score.filter(|score| (0.0..=5.0).contains(score));
-                Label::Score(
-                    fits.with_context(|| format!("column {}: {spelled:?} is no score from 0 to 5", self.set.label))?,
-                )
+                let score = score.filter(|score| (0.0..=5.0).contains(score));
+                let score = score.with_context(|| format!("column {column:?}: {spelled:?} is no score from 0 to 5"))?;
+                Ok(Label::Score(score))
             }
             Labels::Classes(known) => {
                 let class = known.iter().position(|(label, _)| *label == spelled).with_context(|| {
                     let known: Vec<&str> = known.iter().map(|(label, _)| *label).collect();
-                    format!(
-                        "column {}: {spelled:?} is no label of {}; labels: {}",
-                        self.set.label,
-                        self.set.name,
-                        known.join(", ")
-                    )
+                    let name = self.name;
+                    format!("column {column:?}: {spelled:?} is no label of {name}; labels: {}", known.join(", "))
                 })?;
-                Label::Class(class as u32)
+                Ok(Label::Class(class as u32))
             }
-        };
-        let texts = self.texts.iter().map(|&column| trimmed(cells[column])).collect();
-        Ok(Some(single_row(texts, label, place)))
+        }
     }
 }

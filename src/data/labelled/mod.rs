@@ -161,6 +161,30 @@ pub struct LabelledFile {
     pub notes: Vec<String>,
 }
 
+/// What is asked of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Labelled rows: a missing label is an error.
+    Labels,
+    /// Texts alone, as of the test files whose labels a benchmark's server keeps: labels may lack and are not looked at.
+    Texts,
+}
+
+/// A row without its label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnlabelledRow {
+    /// As in [`LabelledRow`].
+    pub texts: Vec<Arc<str>>,
+    /// As in [`LabelledRow`].
+    pub group: u32,
+}
+
+impl LabelledFile {
+    pub(crate) fn without_labels(self) -> Vec<UnlabelledRow> {
+        self.rows.rows.into_iter().map(|LabelledRow { texts, group, .. }| UnlabelledRow { texts, group }).collect()
+    }
+}
+
 /// Reads the labelled corpus that a `[data]` section names; the small corpora are fetched when the cache lacks them.
 ///
 /// Errors: a corpus without labels, an unknown set, what the reader of the format says (with file and line), an empty split.

@@ -2,8 +2,8 @@
 
 use super::json_lines::each;
 use super::spans::bytes_of;
-use super::superglue::binary;
-use super::{trimmed, Label, LabelledFile, LabelledRow, LabelledRows, RecordAnswers};
+use super::superglue::{binary, given};
+use super::{trimmed, Label, LabelledFile, LabelledRow, LabelledRows, RecordAnswers, Wanted};
 use anyhow::{bail, Context};
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -30,11 +30,11 @@ struct Question {
 #[derive(Deserialize)]
 struct Answer {
     text: String,
-    label: u32,
+    label: Option<u32>,
 }
 
 /// A row an answer, a group a question.
-pub fn multirc(path: &Path) -> anyhow::Result<LabelledFile> {
+pub fn multirc(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut rows = Vec::new();
     let mut group = 0;
     each(path, |line: MultiRc| {
@@ -44,7 +44,7 @@ pub fn multirc(path: &Path) -> anyhow::Result<LabelledFile> {
                 let asked = format!("{} {}", question.question.trim_matches(' '), answer.text.trim_matches(' '));
                 rows.push(LabelledRow {
                     texts: vec![passage.clone(), trimmed(&asked)],
-                    label: binary(answer.label)?,
+                    label: Label::Class(binary(answer.label, wanted)?),
                     group,
                 });
             }
@@ -80,7 +80,7 @@ struct Entity {
 #[derive(Deserialize)]
 struct Query {
     query: String,
-    answers: Vec<GoldAnswer>,
+    answers: Option<Vec<GoldAnswer>>,
 }
 
 #[derive(Deserialize)]
@@ -89,7 +89,7 @@ struct GoldAnswer {
 }
 
 /// A row a distinct entity, a group a query; the entities are taken in the order of the passage's list.
-pub fn record(path: &Path) -> anyhow::Result<LabelledFile> {
+pub fn record(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut rows = Vec::new();
     let mut answers = RecordAnswers::default();
     let mut unanswered = 0;
@@ -117,7 +117,7 @@ pub fn record(path: &Path) -> anyhow::Result<LabelledFile> {
             }
             let group = answers.gold.len() as u32;
             let mut gold: Vec<Arc<str>> = Vec::new();
-            for answer in query.answers {
+            for answer in given(query.answers, "answers", wanted)? {
                 if !gold.iter().any(|known| **known == *answer.text) {
                     gold.push(answer.text.into());
                 }
@@ -134,7 +134,7 @@ pub fn record(path: &Path) -> anyhow::Result<LabelledFile> {
         Ok(())
     })?;
     let mut notes = Vec::new();
-    if unanswered > 0 {
+    if unanswered > 0 && wanted == Wanted::Labels {
         notes.push(format!("{unanswered} queries of {} have no answer among the passage's entities", path.display()));
     }
     Ok(LabelledFile { rows: LabelledRows { answers: Some(answers), ..LabelledRows::new(2, rows) }, notes })

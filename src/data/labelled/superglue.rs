@@ -17,7 +17,7 @@
 use super::json_lines::each;
 use super::spans::{bytes_of, marked, word_span};
 use super::{classes, hold_out, passages, single_row, size_note, trimmed, whole_row, Label, Splits, HELD_OUT};
-use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows};
+use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, UnlabelledRow, Wanted};
 use crate::metric::classification::MetricKind::{self, *};
 use anyhow::{bail, Context};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ enum Unit {
 pub struct Set {
     /// Official name, also that of its folder.
     pub name: &'static str,
-    read: fn(&Path) -> anyhow::Result<LabelledFile>,
+    read: fn(&Path, Wanted) -> anyhow::Result<LabelledFile>,
     classes: &'static [&'static str],
     /// Index of the text that a unit of [`hold_out`] is; all texts of the row otherwise.
     passage: Option<usize>,
@@ -60,7 +60,7 @@ pub const SETS: [Set; 8] = [
     },
     Set {
         name: "CB",
-        read: |path| entailment(path, COMMITMENT),
+        read: |path, wanted| entailment(path, wanted, COMMITMENT),
         classes: COMMITMENT,
         passage: None,
         full: ([250, 56], Unit::Rows, "rows"),
@@ -92,7 +92,7 @@ pub const SETS: [Set; 8] = [
     },
     Set {
         name: "RTE",
-        read: |path| entailment(path, ENTAILMENT),
+        read: |path, wanted| entailment(path, wanted, ENTAILMENT),
         classes: ENTAILMENT,
         passage: None,
         full: ([2490, 277], Unit::Rows, "rows"),
@@ -157,7 +157,14 @@ pub fn read(folder: &Path, name: &str) -> anyhow::Result<LabelledCorpus> {
 /// Errors, each with file and line: a line that is no JSON object or is cut short, a key that is missing or of another
 /// type (a test file has no labels), a label that the set hasn't, an offset beyond the text.
 pub fn read_file(set: &Set, path: &Path) -> anyhow::Result<LabelledFile> {
-    (set.read)(path)
+    (set.read)(path, Wanted::Labels)
+}
+
+/// Reads the texts of a test file without labels.
+///
+/// Errors: those of [`read_file`], but for labels.
+pub fn read_texts(set: &Set, path: &Path) -> anyhow::Result<Vec<UnlabelledRow>> {
+    Ok((set.read)(path, Wanted::Texts)?.without_labels())
 }
 
 /// Reads a file of which every line becomes one row.
@@ -175,38 +182,55 @@ fn rows<T: serde::de::DeserializeOwned>(
     Ok(LabelledFile { rows: LabelledRows::new(columns, rows), notes: Vec::new() })
 }
 
-/// Class 0 or 1. Error: another number.
-pub(super) fn binary(label: u32) -> anyhow::Result<Label> {
+/// A label where it is wanted, else some value. Error: it is not there.
+pub(super) fn given<T: Default>(value: Option<T>, key: &str, wanted: Wanted) -> anyhow::Result<T> {
+    match (value, wanted) {
+        (Some(value), Wanted::Labels) => Ok(value),
+        (None, Wanted::Labels) => bail!("key {key:?} is missing (a test file without labels can't be scored here)"),
+        (_, Wanted::Texts) => Ok(T::default()),
+    }
+}
+
+/// Class 0 or 1. Errors: another number, or none where one is wanted.
+pub(super) fn binary(label: Option<u32>, wanted: Wanted) -> anyhow::Result<u32> {
+    let label = given(label, "label", wanted)?;
     if label > 1 {
         bail!("key \"label\": {label} is neither 0 nor 1");
     }
-    Ok(Label::Class(label))
+    Ok(label)
 }
 
 #[derive(Deserialize)]
 struct BoolQ {
     question: String,
     passage: String,
-    label: bool,
+    label: Option<bool>,
 }
 
-fn boolq(path: &Path) -> anyhow::Result<LabelledFile> {
-    rows(path, 2, |line: BoolQ| Ok((vec![trimmed(&line.question), trimmed(&line.passage)], line.label.into())))
+fn boolq(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
+    rows(path, 2, |line: BoolQ| {
+        let label = given(line.label, "label", wanted)?;
+        Ok((vec![trimmed(&line.question), trimmed(&line.passage)], label.into()))
+    })
 }
 
 #[derive(Deserialize)]
 struct Entailment {
     premise: String,
     hypothesis: String,
-    label: String,
+    label: Option<String>,
 }
 
-fn entailment(path: &Path, classes: &[&str]) -> anyhow::Result<LabelledFile> {
+fn entailment(path: &Path, wanted: Wanted, classes: &[&str]) -> anyhow::Result<LabelledFile> {
     rows(path, 2, |line: Entailment| {
-        let class = classes
-            .iter()
-            .position(|class| *class == line.label)
-            .with_context(|| format!("key \"label\": {:?} is none of: {}", line.label, classes.join(", ")))?;
+        let label = given(line.label, "label", wanted)?;
+        let class = match wanted {
+            Wanted::Texts => 0,
+            Wanted::Labels => classes
+                .iter()
+                .position(|class| *class == label)
+                .with_context(|| format!("key \"label\": {label:?} is none of: {}", classes.join(", ")))?,
+        };
         Ok((vec![trimmed(&line.premise), trimmed(&line.hypothesis)], class as u32))
     })
 }
@@ -217,10 +241,10 @@ struct Copa {
     choice1: String,
     choice2: String,
     question: String,
-    label: u32,
+    label: Option<u32>,
 }
 
-fn copa(path: &Path) -> anyhow::Result<LabelledFile> {
+fn copa(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut rows = Vec::new();
     let mut group = 0;
     each(path, |line: Copa| {
@@ -229,10 +253,10 @@ fn copa(path: &Path) -> anyhow::Result<LabelledFile> {
             "effect" => "What happened as a result?",
             other => bail!("key \"question\": {other:?} is neither \"cause\" nor \"effect\""),
         };
-        binary(line.label)?;
+        let right = binary(line.label, wanted)?;
         let premise: Arc<str> = format!("{} {question}", line.premise.trim_matches(' ')).into();
         for (number, choice) in [line.choice1, line.choice2].iter().enumerate() {
-            let label = Label::Class(u32::from(number as u32 == line.label));
+            let label = Label::Class(u32::from(number as u32 == right));
             rows.push(LabelledRow { texts: vec![premise.clone(), trimmed(choice)], label, group });
         }
         group += 1;
@@ -249,10 +273,10 @@ struct Wic {
     end1: usize,
     start2: usize,
     end2: usize,
-    label: bool,
+    label: Option<bool>,
 }
 
-fn wic(path: &Path) -> anyhow::Result<LabelledFile> {
+fn wic(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     rows(path, 2, |line: Wic| {
         let mark = |number: u8, sentence: &str, start: usize, end: usize| -> anyhow::Result<Arc<str>> {
             let word = bytes_of(sentence, start, end).filter(|word| !word.is_empty()).with_context(|| {
@@ -265,7 +289,7 @@ fn wic(path: &Path) -> anyhow::Result<LabelledFile> {
         };
         let first = mark(1, &line.sentence1, line.start1, line.end1)?;
         let second = mark(2, &line.sentence2, line.start2, line.end2)?;
-        Ok((vec![first, second], line.label.into()))
+        Ok((vec![first, second], given(line.label, "label", wanted)?.into()))
     })
 }
 
@@ -273,7 +297,7 @@ fn wic(path: &Path) -> anyhow::Result<LabelledFile> {
 struct Wsc {
     text: String,
     target: WscTarget,
-    label: bool,
+    label: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -284,7 +308,7 @@ struct WscTarget {
     span2_text: String,
 }
 
-fn wsc(path: &Path) -> anyhow::Result<LabelledFile> {
+fn wsc(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut elsewhere = 0;
     let mut file = rows(path, 1, |line: Wsc| {
         let target = line.target;
@@ -294,7 +318,8 @@ fn wsc(path: &Path) -> anyhow::Result<LabelledFile> {
         let (phrase, phrase_there) = place(1, target.span1_index, &target.span1_text)?;
         let (pronoun, pronoun_there) = place(2, target.span2_index, &target.span2_text)?;
         elsewhere += usize::from(!phrase_there) + usize::from(!pronoun_there);
-        Ok((vec![trimmed(&marked(&line.text, &[(phrase, '#'), (pronoun, '*')]))], line.label.into()))
+        let text = trimmed(&marked(&line.text, &[(phrase, '#'), (pronoun, '*')]));
+        Ok((vec![text], given(line.label, "label", wanted)?.into()))
     })?;
     if elsewhere > 0 {
         file.notes.push(format!("{elsewhere} spans of {} are not where their index says", path.display()));
