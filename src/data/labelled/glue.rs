@@ -8,6 +8,7 @@
 use super::super::lines::Lines;
 use super::{classes, hold_out, single_row, size_note, trimmed, whole_row, Label, Splits, Target, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, UnlabelledRow, Wanted};
+use crate::interrupt;
 use crate::metric::classification::MetricKind::{self, Accuracy, Matthews, Pearson, Spearman, F1};
 use anyhow::{bail, Context};
 use std::path::{Path, PathBuf};
@@ -191,11 +192,12 @@ fn read_rows(set: &Set, path: &Path, wanted: Wanted) -> anyhow::Result<LabelledF
     let first = usize::from(headless.is_none());
     let (mut rows, mut skipped, mut empty) = (Vec::with_capacity(lines.len()), 0, 0);
     for number in first..lines.len() {
+        interrupt::check()?;
         let line = lines.line(number)?;
         if line.is_empty() && number + 1 == lines.len() {
             break;
         }
-        match table.row(line, rows.len()).with_context(|| format!("{}, line {}", path.display(), number + 1))? {
+        match table.row(&line, rows.len()).with_context(|| format!("{}, line {}", path.display(), number + 1))? {
             Some(row) => {
                 empty += usize::from(row.texts.iter().any(|text| text.is_empty()));
                 rows.push(row);

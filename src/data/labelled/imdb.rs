@@ -5,6 +5,7 @@
 
 use super::{classes, hold_out, single_row, size_note, whole_row, Label, Splits, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRows};
+use crate::interrupt;
 use crate::metric::classification::MetricKind::Accuracy;
 use anyhow::{bail, Context};
 use std::fs;
@@ -44,6 +45,7 @@ pub fn read_split(split: &Path) -> anyhow::Result<LabelledFile> {
     for (class, (name, ratings)) in FOLDERS.iter().enumerate() {
         let folder = split.join(name);
         for path in text_files(&folder)? {
+            interrupt::check()?;
             let rating = rating(&path).with_context(|| {
                 format!(
                     "{}: the name of a review is <id>_<rating>.txt, such as 0_{}.txt",

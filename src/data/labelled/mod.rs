@@ -7,7 +7,7 @@ pub mod ag_news;
 pub mod bbc_topics;
 pub mod glue;
 pub mod imdb;
-mod json_lines;
+mod json_objects;
 pub mod movie_sentences;
 mod passages;
 mod spans;

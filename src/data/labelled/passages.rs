@@ -1,6 +1,6 @@
 //! SuperGLUE's two sets of which a line is a passage with many questions: MultiRC and ReCoRD.
 
-use super::json_lines::each;
+use super::json_objects::each;
 use super::spans::bytes_of;
 use super::superglue::{binary, given};
 use super::{trimmed, Label, LabelledFile, LabelledRow, LabelledRows, RecordAnswers, Wanted};

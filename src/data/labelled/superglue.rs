@@ -14,7 +14,7 @@
 //!
 //! Rows of one passage (MultiRC, ReCoRD) are never parted between train and dev.
 
-use super::json_lines::each;
+use super::json_objects::each;
 use super::spans::{bytes_of, marked, word_span};
 use super::{classes, hold_out, passages, single_row, size_note, trimmed, whole_row, Label, Splits, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, UnlabelledRow, Wanted};

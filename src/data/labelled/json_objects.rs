@@ -1,6 +1,7 @@
 //! One JSON object a line.
 
 use super::super::lines::Lines;
+use crate::interrupt;
 use anyhow::{anyhow, Context};
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -11,11 +12,12 @@ use std::path::Path;
 pub fn each<T: DeserializeOwned>(path: &Path, mut row: impl FnMut(T) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let lines = Lines::open(path)?;
     for number in 0..lines.len() {
+        interrupt::check()?;
         let line = lines.line(number)?;
         if line.is_empty() && number + 1 == lines.len() {
             break;
         }
-        serde_json::from_str(line)
+        serde_json::from_str(&line)
             .map_err(explained)
             .and_then(&mut row)
             .with_context(|| format!("{}, line {}", path.display(), number + 1))?;
