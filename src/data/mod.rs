@@ -11,6 +11,7 @@ pub mod fetch;
 pub mod files;
 pub mod home_assistant;
 pub mod json_lines;
+pub mod labelled;
 pub mod lines;
 pub mod news_articles;
 pub mod parlai;

@@ -1,10 +1,11 @@
 //! What is measured: BLEU of translations, perplexity of language models, ROUGE of summaries; of replies BLEU-1 and BLEU-4,
-//! ROUGE-L, METEOR, CIDEr and the embedding average.
+//! ROUGE-L, METEOR, CIDEr and the embedding average; measures of classification.
 
 pub mod bleu;
 pub mod caption_bleu;
 pub mod caption_rouge;
 pub mod cider;
+pub mod classification;
 pub mod embedding_average;
 mod lcs;
 mod mean;

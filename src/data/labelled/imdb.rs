@@ -1,0 +1,100 @@
+//! IMDb reviews in the official folders: `FOLDER/{train,test}/{neg,pos}/<id>_<rating>.txt`, one review a file.
+//!
+//! Files are read in the order of their names. Runs of `<br />` and line breaks become one blank; control characters that
+//! cp1252 left behind (U+0085, U+0096 …) stay. The unlabelled reviews (`unsup`) are not read.
+
+use super::{classes, hold_out, single_row, size_note, whole_row, Label, Splits, HELD_OUT};
+use super::{LabelledCorpus, LabelledFile, LabelledRows};
+use crate::interrupt;
+use crate::metric::classification::MetricKind::Accuracy;
+use anyhow::{bail, Context};
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+/// Folders, which are the class names, and the ratings that they hold.
+const FOLDERS: [(&str, RangeInclusive<u32>); 2] = [("neg", 1..=4), ("pos", 7..=10)];
+
+/// Reads both splits in `folder` (aclImdb).
+///
+/// Errors: a missing folder, those of [`read_split`], an empty split.
+pub fn read(folder: &Path) -> anyhow::Result<LabelledCorpus> {
+    let mut notes = Vec::new();
+    let mut open = |split: &str| -> anyhow::Result<LabelledRows> {
+        let path = folder.join(split);
+        let LabelledFile { rows, notes: said } =
+            read_split(&path).context("IMDb is read from its official folders (aclImdb) in data.folder")?;
+        notes.extend(said);
+        notes.extend(size_note(&path, "reviews", rows.rows.len(), 25_000));
+        Ok(rows)
+    };
+    let (train, test) = (open("train")?, open("test")?);
+    let (train, dev) = hold_out(train, whole_row);
+    notes.push(HELD_OUT.to_string());
+    let names = FOLDERS.map(|(name, _)| name);
+    let (name, target, metrics) = ("IMDb".to_string(), classes(&names), vec![Accuracy]);
+    Splits { name, target, metrics, train, dev, tests: vec![test], notes }.join()
+}
+
+/// Reads the reviews of one split: those in `neg`, then those in `pos`.
+///
+/// Errors: a missing folder; with the file: a name that is not `<id>_<rating>.txt`, a rating that is not of its folder, an
+/// empty file, invalid UTF-8. Files that don't end in `.txt` are passed over.
+pub fn read_split(split: &Path) -> anyhow::Result<LabelledFile> {
+    let mut rows = Vec::new();
+    for (class, (name, ratings)) in FOLDERS.iter().enumerate() {
+        let folder = split.join(name);
+        for path in text_files(&folder)? {
+            interrupt::check()?;
+            let rating = rating(&path).with_context(|| {
+                format!(
+                    "{}: the name of a review is <id>_<rating>.txt, such as 0_{}.txt",
+                    path.display(),
+                    ratings.start()
+                )
+            })?;
+            if !ratings.contains(&rating) {
+                bail!(
+                    "{}: a rating of {rating} in the folder {name}, where ratings are {} to {}",
+                    path.display(),
+                    ratings.start(),
+                    ratings.end()
+                );
+            }
+            let bytes = fs::read(&path).with_context(|| format!("can't read {}", path.display()))?;
+            let text =
+                std::str::from_utf8(&bytes).with_context(|| format!("{}, line 1: invalid UTF-8", path.display()))?;
+            let text = review(text);
+            if text.is_empty() {
+                bail!("{}, line 1: the file is empty; a review is text", path.display());
+            }
+            rows.push(single_row(vec![text.into()], Label::Class(class as u32), rows.len()));
+        }
+    }
+    Ok(LabelledFile { rows: LabelledRows::new(1, rows), notes: Vec::new() })
+}
+
+fn text_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listing = || format!("can't list the folder {}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(listing)? {
+        let path = entry.with_context(listing)?.path();
+        if path.extension().is_some_and(|extension| extension == "txt") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn rating(path: &Path) -> Option<u32> {
+    let (id, rating) = path.file_stem()?.to_str()?.split_once('_')?;
+    id.parse::<u32>().ok()?;
+    rating.parse().ok()
+}
+
+fn review(text: &str) -> String {
+    let parts = text.split("<br />").flat_map(|part| part.split(['\n', '\r']));
+    let parts: Vec<&str> = parts.map(|part| part.trim_matches(' ')).filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
