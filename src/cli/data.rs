@@ -1,5 +1,6 @@
 //! `synthesizer data`: the small corpora.
 
+use super::data_inspect;
 use crate::data::catalog::{self, Entry};
 use crate::data::fetch::{self, State};
 use anyhow::Context;
@@ -25,12 +26,15 @@ enum Verb {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Print what the data of an experiment are: sizes, lengths, what is dropped, what train and test share, some rows
+    Inspect(data_inspect::Args),
 }
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.verb {
         Verb::List { json } => list(json),
+        Verb::Inspect(args) => data_inspect::run(args),
         Verb::Fetch { names } => {
             // All names are looked at before the first download.
             let entries: Vec<&Entry> =

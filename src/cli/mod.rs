@@ -4,6 +4,7 @@ pub mod bench;
 mod columns;
 pub mod cost;
 pub mod data;
+mod data_inspect;
 pub mod doctor;
 pub mod generate;
 pub mod parity;
@@ -38,7 +39,7 @@ enum Command {
     Bench(bench::Args),
     /// Read lines from stdin and translate or complete them with a trained run
     Generate(generate::Args),
-    /// List and fetch corpora
+    /// List, fetch and inspect corpora
     Data(data::Args),
     /// Say what this machine has, and what is wrong
     Doctor(doctor::Args),

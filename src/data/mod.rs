@@ -10,6 +10,7 @@ pub mod dialogue;
 pub mod fetch;
 pub mod files;
 pub mod home_assistant;
+pub mod inspect;
 pub mod json_lines;
 pub mod labelled;
 pub mod lines;

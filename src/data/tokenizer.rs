@@ -165,6 +165,23 @@ impl Tokenizer {
     pub fn decode(&self, ids: &[u32]) -> anyhow::Result<String> {
         self.inner.decode(ids, true).map_err(|error| anyhow!("can't decode: {error}"))
     }
+
+    /// Tokens for people to read, parted by blanks: marks as `<s>`, blanks within tokens as `▁`, and what is no text of its own
+    /// (part of a letter, control characters) as bytes, `<e2 80>`.
+    pub fn visible(&self, ids: &[u32]) -> String {
+        let token = |id: &u32| match SPECIAL.get(*id as usize) {
+            Some(name) => name.to_string(),
+            None => {
+                let token = self.inner.id_to_token(*id).unwrap_or_default();
+                let bytes: Vec<u8> = token.chars().filter_map(byte).collect();
+                match std::str::from_utf8(&bytes) {
+                    Ok(text) if !text.contains(char::is_control) => text.replace(' ', "▁"),
+                    _ => format!("<{}>", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")),
+                }
+            }
+        };
+        ids.iter().map(token).collect::<Vec<_>>().join(" ")
+    }
 }
 
 fn normalizer() -> Prepend {
@@ -217,6 +234,16 @@ fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
                 bail!("a thread ended without a result");
             }
         }
+    }
+}
+
+/// The byte that a character of a byte-level token stands for: printing characters of Latin-1 stand for themselves, those from
+/// U+0100 for the 68 other bytes in their order.
+fn byte(character: char) -> Option<u8> {
+    let printing = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    match u32::from(character) {
+        code @ 0..=0xff => Some(code as u8),
+        code => (0..=0xff).filter(|byte| !printing(*byte)).nth(code as usize - 0x100),
     }
 }
 
