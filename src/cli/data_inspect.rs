@@ -76,13 +76,13 @@ fn sections(path: &Path) -> anyhow::Result<Vec<(DataConfig, TaskKind)>> {
 
 fn inspect(config: &DataConfig, task: TaskKind) -> anyhow::Result<Inspection> {
     let corpus = data::load(config, task)?;
-    let Prepared { tokenizer, train, dev, test } = data::prepare(&corpus, config)?;
+    let Prepared { tokenizer, train, dev, test } = data::prepare(&corpus, config, task)?;
     let Corpus { name, hash, notes, .. } = &corpus;
     let texts = [corpus.train.as_ref(), corpus.dev.as_ref(), corpus.test.as_ref()];
     let names: &[&str] = if task.has_target() { &["source", "target"] } else { &["text"] };
     let limit = if config.window > 0 { usize::MAX } else { config.max_tokens };
     let limits: Vec<usize> = match task.has_target() {
-        true => vec![config.source_limit(), limit],
+        true => vec![data::source_limit(config, task).map_or(limit, |source| source.tokens), limit],
         false => vec![limit],
     };
     let overlaps = inspect::overlaps(texts[0], &texts[1..])?;
