@@ -1,7 +1,8 @@
 //! Small corpora in the cache, fetched by name with pip where they are missing.
 
 use super::catalog::Entry;
-use super::{cache_folder, rows::Hasher, temporary};
+use super::{cache_folder, rows::Hasher};
+use crate::files::temporary;
 use crate::interrupt;
 use anyhow::{bail, Context};
 use std::fs;

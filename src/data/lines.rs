@@ -6,7 +6,8 @@
 //! feed; a byte-order mark at the start is passed over. Gzip files are first decompressed into the cache (`text/`), by the
 //! hash of their bytes, so the second run finds them there.
 
-use super::{cache_folder, fetch::sha256_file, rows::Hasher, temporary};
+use super::{cache_folder, fetch::sha256_file, rows::Hasher};
+use crate::files::temporary;
 use crate::interrupt;
 use anyhow::{bail, Context};
 use std::fs::{self, File};

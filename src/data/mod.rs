@@ -36,7 +36,6 @@ use files::SplitFiles;
 use rows::Hasher;
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use token_store::{Keep, SourceLimit, StoreOptions, TokenStore};
 use tokenizer::Tokenizer;
 
@@ -201,11 +200,4 @@ pub fn cache_folder() -> anyhow::Result<PathBuf> {
         .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("synthesizer")))
         .or_else(|| variable("HOME").map(|folder| folder.join(".cache/synthesizer")))
         .context("no cache folder: set SYNTHESIZER_CACHE to a folder that may hold corpora")
-}
-
-/// A name beside `path` that no other thread or process uses, for a file that is renamed to `path` once it is whole.
-pub(crate) fn temporary(path: &std::path::Path) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    path.with_extension(format!("{}-{number}.tmp", std::process::id()))
 }

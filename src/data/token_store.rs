@@ -8,8 +8,9 @@
 
 use super::rows::sha256_hex;
 use super::tokenizer::Tokenizer;
-use super::{temporary, Examples};
+use super::Examples;
 use crate::experiment::config::TooLong;
+use crate::files::temporary;
 use crate::interrupt;
 use anyhow::{bail, Context};
 use rayon::prelude::*;

@@ -5,7 +5,8 @@
 //! no tokens. Text that looks like a special token is text. Merges never cross from a word to the next.
 
 use super::rows::sha256_hex;
-use super::{temporary, Corpus, Examples};
+use super::{Corpus, Examples};
+use crate::files::write_atomically;
 use crate::interrupt;
 use anyhow::{anyhow, bail, Context};
 use std::fs;
@@ -137,11 +138,7 @@ impl Tokenizer {
 
     /// Writes JSON in the form of the `tokenizers` library, whole or not at all.
     pub fn save(&self, path: &Path) -> anyhow::Result<()> {
-        let writing = || format!("can't write the tokenizer {}", path.display());
-        let temporary = temporary(path);
-        fs::write(&temporary, &self.json).with_context(writing)?;
-        fs::File::open(&temporary).and_then(|file| file.sync_all()).with_context(writing)?;
-        fs::rename(&temporary, path).with_context(writing)
+        write_atomically(path, self.json.as_bytes())
     }
 
     /// Entries of the vocabulary, special tokens included; fewer than asked for where the text had no more to merge.

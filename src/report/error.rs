@@ -24,15 +24,9 @@ pub enum ReportError {
         #[source]
         source: std::io::Error,
     },
-    /// A file or folder can't be written.
-    #[error("can't write {}", path.display())]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's reason.
-        #[source]
-        source: std::io::Error,
-    },
+    /// A file or folder can't be written; the text says which.
+    #[error(transparent)]
+    Write(#[from] anyhow::Error),
     /// A figure can't be drawn.
     #[error("can't draw {}: {message}", path.display())]
     Draw {

@@ -11,6 +11,8 @@ pub mod results;
 pub mod statistics;
 pub mod table;
 
+use crate::files::write_atomically;
+use anyhow::Context;
 use error::{ReportError, Result};
 use page::{Picture, Section};
 use published::Published;
@@ -103,7 +105,7 @@ fn make(options: &Options, folder: &Path, results: &TableResults) -> Result<Made
     let plots = options.plots.join(&results.profile).join(&results.name);
     let figures = figure::figures(results, &published);
     if !figures.is_empty() {
-        std::fs::create_dir_all(&plots).map_err(|source| ReportError::Write { path: plots.clone(), source })?;
+        std::fs::create_dir_all(&plots).with_context(|| format!("{}: cannot make this folder", plots.display()))?;
     }
     for figure in &figures {
         files.extend(figure::render::write(&figure.canvas, &plots, &figure.stem)?);
@@ -189,15 +191,5 @@ fn nothing(options: &Options) -> ReportError {
 
 /// Writes a file whole or not at all, with the folders above it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let fault = |source| ReportError::Write { path: path.into(), source };
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(fault)?;
-    }
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".part");
-    let temporary = PathBuf::from(temporary);
-    std::fs::write(&temporary, bytes).and_then(|_| std::fs::rename(&temporary, path)).map_err(|source| {
-        let _ = std::fs::remove_file(&temporary);
-        fault(source)
-    })
+    Ok(write_atomically(path, bytes)?)
 }
