@@ -144,7 +144,7 @@ fn dropout_acts_in_training_only() {
 #[test]
 fn parameters_are_counted_without_making_them() {
     for mix in MIXES {
-        for (layers, outputs) in [(0, 1), (1, 2), (2, 5)] {
+        for (layers, outputs) in [(1, 1), (1, 2), (2, 5)] {
             let variables = double_store(5);
             let config = config(mix, layers, 8);
             Classifier::new(&variables.root(), &config, outputs).unwrap();

@@ -80,9 +80,7 @@ impl TransformerConfig {
         let (trainable, total) = TransformerConfig { decoder_layers: 0, ..self.clone() }.parameters(false)?;
         let d = self.d_model as u64;
         let head = d * d + d + d * outputs + outputs;
-        // without a decoder there is no last norm of it; without an encoder layer the encoder's is all there is
-        let around = if self.encoder_layers > 0 { head - 2 * d } else { head };
-        Ok((trainable + around, total + around))
+        Ok((trainable + head, total + head))
     }
 }
 
