@@ -246,12 +246,13 @@ fn clear(folder: &Path) -> Result<()> {
         }
     };
     // config.toml last: while it stands, what is left is known to be of its settings
-    for name in ["metrics.json", "checkpoint", "log.csv", "attention.csv", "tokenizer.json"] {
+    for name in ["metrics.json", "checkpoint", "log.csv", "attention.csv", "tokenizer.json", "labels.json"] {
         remove(&folder.join(name))?;
     }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("events.out.tfevents.") || name.ends_with(".hypotheses.txt") || name.ends_with(".tmp") {
+        let endings = [".hypotheses.txt", ".labels.txt", ".tmp"];
+        if name.starts_with("events.out.tfevents.") || endings.iter().any(|ending| name.ends_with(ending)) {
             remove(&entry.path())?;
         }
     }

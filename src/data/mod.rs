@@ -161,8 +161,7 @@ pub fn source_limit(config: &DataConfig, task: TaskKind) -> Option<SourceLimit> 
 
 /// Trains the tokenizer and writes the token files, or takes both from the cache (`tokens/`) where data and settings are the same.
 pub fn prepare(corpus: &Corpus, config: &DataConfig, task: TaskKind) -> anyhow::Result<Prepared> {
-    let folder = cache_folder()?.join("tokens");
-    std::fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
+    let folder = token_folder()?;
     let tokenizer = tokenizer::train_or_load(corpus, config.vocabulary, &folder)?;
     let store = |name: &str, rows: &dyn Examples, keep: Keep| {
         // windows of the running text cut no line
@@ -189,6 +188,13 @@ pub fn prepare(corpus: &Corpus, config: &DataConfig, task: TaskKind) -> anyhow::
     let dev = store("dev", corpus.dev.as_ref(), Keep::All)?;
     let test = store("test", corpus.test.as_ref(), Keep::All)?;
     Ok(Prepared { tokenizer, train, dev, test })
+}
+
+/// Where tokenizers and token files are kept, `tokens/` in the cache; made where it is missing.
+fn token_folder() -> anyhow::Result<PathBuf> {
+    let folder = cache_folder()?.join("tokens");
+    std::fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
+    Ok(folder)
 }
 
 /// `$SYNTHESIZER_CACHE`, else `$XDG_CACHE_HOME/synthesizer`, else `~/.cache/synthesizer`.

@@ -252,7 +252,18 @@ impl std::fmt::Debug for Tokenizer {
 
 /// Trains on the training split of a corpus, or reads the tokenizer that was trained on the same text with the same settings from `folder`.
 pub fn train_or_load(corpus: &Corpus, vocabulary: usize, folder: &Path) -> anyhow::Result<Tokenizer> {
-    let key = sha256_hex(format!("byte-level BPE 2, {vocabulary}, {}", corpus.hash).as_bytes());
+    train_or_load_rows(&corpus.name, &corpus.hash, corpus.train.as_ref(), vocabulary, folder)
+}
+
+/// [`train_or_load`] on the training rows of a corpus of this name (for messages) and hash.
+pub fn train_or_load_rows(
+    corpus: &str,
+    hash: &str,
+    train: &dyn Examples,
+    vocabulary: usize,
+    folder: &Path,
+) -> anyhow::Result<Tokenizer> {
+    let key = sha256_hex(format!("byte-level BPE 2, {vocabulary}, {hash}").as_bytes());
     let file = folder.join(format!("{key}.json"));
     if file.exists() {
         // A damaged cache file is no reason to stop: it is made again.
@@ -260,8 +271,8 @@ pub fn train_or_load(corpus: &Corpus, vocabulary: usize, folder: &Path) -> anyho
             return Ok(tokenizer);
         }
     }
-    let tokenizer = Tokenizer::train(corpus.train.as_ref(), vocabulary)
-        .with_context(|| format!("can't make a vocabulary from the training set of {}", corpus.name))?;
+    let tokenizer = Tokenizer::train(train, vocabulary)
+        .with_context(|| format!("can't make a vocabulary from the training set of {corpus}"))?;
     tokenizer.save(&file)?;
     Ok(tokenizer)
 }

@@ -1,5 +1,6 @@
 //! Pre-norm Transformers whose self-attention is any mix; encoder-decoder attention is always the dot product.
 
+pub mod classifier;
 pub mod decoder;
 pub mod embedding;
 pub mod encoder;
@@ -72,6 +73,14 @@ impl TransformerConfig {
         let around = vocabulary * d + (encoder + decoder) * layer + decoder * cross_layer + stacks * norm;
         let layers = encoder + decoder;
         Ok((around + layers * attention.trainable, around + layers * attention.total))
+    }
+
+    /// Trainable and total parameters of a [`classifier::Classifier`] with `outputs` outputs, without making a tensor.
+    pub fn classifier_parameters(&self, outputs: u64) -> Result<(u64, u64), CostError> {
+        let (trainable, total) = TransformerConfig { decoder_layers: 0, ..self.clone() }.parameters(false)?;
+        let d = self.d_model as u64;
+        let head = d * d + d + d * outputs + outputs;
+        Ok((trainable + head, total + head))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tasks: one file each, joining data, model, loss and metrics behind one trait that the trainer drives.
 
 pub mod attention_view;
+pub mod classification;
 pub mod dialogue;
+pub mod judging;
 pub mod language_modelling;
 pub mod sequence_to_sequence;
 pub mod summarization;
@@ -9,11 +11,13 @@ pub mod tokens;
 pub mod translation;
 
 use crate::attention::SelfAttention;
+use crate::data::labelled;
 use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::Tokenizer;
 use crate::experiment::{ModelConfig, Run, TaskKind};
 use crate::model::TransformerConfig;
 use anyhow::{Context, Result};
+use classification::{Classification, Labeller, Labels};
 use dialogue::Dialogue;
 use language_modelling::{Completer, LanguageModelling};
 use sequence_to_sequence::{SequenceToSequence, Writer};
@@ -121,9 +125,7 @@ pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
         TaskKind::LanguageModelling => Box::new(LanguageModelling::new(run, device)?),
         TaskKind::Summarization => Box::new(SequenceToSequence::new(run, device, Box::new(Summarization))?),
         TaskKind::Dialogue => Box::new(SequenceToSequence::new(run, device, Box::new(Dialogue::new(run)))?),
-        TaskKind::Classification => {
-            anyhow::bail!("task {:?} can't be trained yet", run.task) // SEAM
-        }
+        TaskKind::Classification => Box::new(Classification::new(run, device)?),
     })
 }
 
@@ -136,13 +138,16 @@ pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<d
             Box::new(Writer::new(run, tokenizer, device)?)
         }
         TaskKind::LanguageModelling => Box::new(Completer::new(run, tokenizer, device)?),
-        TaskKind::Classification => anyhow::bail!("task {:?} can't label yet", run.task), // SEAM
+        TaskKind::Classification => Box::new(Labeller::new(run, tokenizer, Labels::load(folder)?, device)?),
     })
 }
 
 /// Trainable and total parameters of the run's model, with a vocabulary of the full size.
 pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
     let config = transformer_config(run, run.data.vocabulary);
+    if run.task == TaskKind::Classification {
+        return Ok(config.classifier_parameters(labelled::outputs(&run.data)? as u64)?);
+    }
     Ok(config.parameters(run.task.has_target())?)
 }
 

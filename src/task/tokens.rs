@@ -39,8 +39,9 @@ pub fn read(run: &Run) -> Result<(Corpus, Prepared, TrainingRows)> {
     let prepared = data::prepare(&corpus, &run.data, run.task)?;
     let mut notes = vec![format!("{}, hash {:.16}", corpus.name, corpus.hash)];
     notes.extend(corpus.notes.iter().cloned());
+    let limits = limits(&run.data);
     for (split, store) in [("train", &prepared.train), ("dev", &prepared.dev), ("test", &prepared.test)] {
-        notes.push(describe(split, &store.counts, &run.data));
+        notes.push(describe(split, &store.counts, &limits));
     }
     let rows = TrainingRows {
         tokenizer: prepared.tokenizer.clone(),
@@ -53,12 +54,16 @@ pub fn read(run: &Run) -> Result<(Corpus, Prepared, TrainingRows)> {
     Ok((corpus, prepared, rows))
 }
 
-fn describe(split: &str, counts: &Counts, data: &DataConfig) -> String {
-    let mut line = format!("{split}: {} of {} rows", counts.kept, counts.rows);
-    let mut limits = format!("max_tokens {}", data.max_tokens);
-    if data.max_source_tokens > 0 {
-        limits.push_str(&format!(", max_source_tokens {}", data.max_source_tokens));
+fn limits(data: &DataConfig) -> String {
+    match data.max_source_tokens {
+        0 => format!("max_tokens {}", data.max_tokens),
+        most => format!("max_tokens {}, max_source_tokens {most}", data.max_tokens),
     }
+}
+
+/// What became of the rows of a split, in a line; `limits` says how long they may be.
+pub fn describe(split: &str, counts: &Counts, limits: &str) -> String {
+    let mut line = format!("{split}: {} of {} rows", counts.kept, counts.rows);
     for (count, what, why) in [
         (counts.empty, "empty", String::new()),
         (counts.skipped, "too long and skipped", format!(" ({limits})")),

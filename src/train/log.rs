@@ -25,6 +25,8 @@ pub struct Line {
     pub data_wait: f64,
     /// Nats per token on dev, at evaluations.
     pub dev_loss: Option<f64>,
+    /// Its exponential, where tokens are predicted.
+    pub dev_perplexity: Option<f64>,
     /// Mixing weights.
     pub alphas: Vec<f64>,
 }
@@ -105,7 +107,7 @@ impl Log {
             format!("{:.0}", line.tokens_per_second),
             format!("{:.4}", line.data_wait),
             dev(line.dev_loss),
-            dev(line.dev_loss.map(f64::exp)),
+            dev(line.dev_perplexity),
         ];
         record.extend(line.alphas.iter().map(|alpha| format!("{alpha:.6}")));
         let context = || format!("{}: cannot write the log", self.path.display());

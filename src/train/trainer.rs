@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::schedule::learning_rate;
 use super::tensorboard::Events;
 use crate::error::{tell_interrupt, Outcome};
-use crate::experiment::{Run, Select};
+use crate::experiment::{Run, Select, TaskKind};
 use crate::files::write_atomically;
 use crate::interrupt;
 use crate::task::{DevScore, Metric, Task};
@@ -215,8 +215,8 @@ impl Trainer<'_> {
             _ => job.task.dev()?,
         };
         interrupt::check()?;
-        let mut metrics: Vec<Metric> =
-            vec![("dev.loss".into(), dev.loss().into()), ("dev.perplexity".into(), dev.loss().exp().into())];
+        let mut metrics: Vec<Metric> = vec![("dev.loss".into(), dev.loss().into())];
+        metrics.extend(perplexity(job, &dev).map(|value| ("dev.perplexity".into(), value.into())));
         for metric in job.task.score(&dev, job.folder)? {
             if metrics.iter().all(|(name, _)| *name != metric.0) {
                 metrics.push(metric);
@@ -321,6 +321,7 @@ impl Trainer<'_> {
             tokens_per_second: self.interval.tokens as f64 / elapsed,
             data_wait: self.interval.waited.as_secs_f64() / elapsed,
             dev_loss: dev.map(|dev| dev.loss()),
+            dev_perplexity: dev.and_then(|dev| perplexity(self.job, &dev)),
             alphas: alphas(self.job.task),
         };
         self.state.log_loss = Exact(0.0);
@@ -331,9 +332,12 @@ impl Trainer<'_> {
 
     fn tell(&self, line: &Line) {
         let (job, steps) = (self.job, self.job.run.train.steps);
-        let mut status = format!("loss {:.3}, {:.0} tokens/s", line.loss, line.tokens_per_second);
-        if let Some(dev) = line.dev_loss {
-            status.push_str(&format!(", dev perplexity {:.2}", dev.exp()));
+        let unit = if job.run.task == TaskKind::Classification { "rows" } else { "tokens" };
+        let mut status = format!("loss {:.3}, {:.0} {unit}/s", line.loss, line.tokens_per_second);
+        match (line.dev_perplexity, line.dev_loss) {
+            (Some(dev), _) => status.push_str(&format!(", dev perplexity {dev:.2}")),
+            (None, Some(dev)) => status.push_str(&format!(", dev loss {dev:.3}")),
+            (None, None) => {}
         }
         let left =
             (self.earlier + self.started.elapsed().as_secs_f64()) / line.step as f64 * (steps - line.step) as f64;
@@ -361,6 +365,11 @@ impl Trainer<'_> {
         }
         Ok(())
     }
+}
+
+/// exp(loss) where the loss is of tokens; that of a class or a score has none.
+fn perplexity(job: &Job, dev: &DevScore) -> Option<f64> {
+    (job.run.task != TaskKind::Classification).then(|| dev.loss().exp())
 }
 
 /// Evaluations that no average will use any more; they leave the state.

@@ -45,6 +45,16 @@ pub struct Set {
     metrics: &'static [MetricKind],
 }
 
+impl Set {
+    /// What is predicted.
+    pub fn target(&self) -> Target {
+        match self.labels {
+            Labels::Score => Target::Score,
+            Labels::Classes(known) => classes(&known.iter().map(|(_, name)| *name).collect::<Vec<_>>()),
+        }
+    }
+}
+
 const SENTENCES: &[&str] = &["sentence1", "sentence2"];
 const PLAIN: Set = Set {
     name: "",
@@ -158,11 +168,16 @@ pub fn read(folder: &Path, name: &str) -> anyhow::Result<LabelledCorpus> {
     }
     let (train, dev) = hold_out(train, whole_row);
     notes.push(format!("{HELD_OUT}; the official dev file is the test set"));
-    let target = match set.labels {
-        Labels::Score => Target::Score,
-        Labels::Classes(known) => classes(&known.iter().map(|(_, name)| *name).collect::<Vec<_>>()),
-    };
-    Splits { name: format!("GLUE {name}"), target, metrics: set.metrics.to_vec(), train, dev, tests, notes }.join()
+    Splits {
+        name: format!("GLUE {name}"),
+        target: set.target(),
+        metrics: set.metrics.to_vec(),
+        train,
+        dev,
+        tests,
+        notes,
+    }
+    .join()
 }
 
 /// Reads one file of a set, whatever its name.

@@ -12,6 +12,7 @@ pub mod movie_sentences;
 mod passages;
 mod spans;
 pub mod superglue;
+pub mod tokens;
 
 use super::rows::{percentile, Hasher};
 use super::{catalog, fetch, Examples};
@@ -131,6 +132,16 @@ pub enum Target {
     Score,
 }
 
+impl Target {
+    /// A logit for each class, or one score.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Target::Classes(names) => names.len(),
+            Target::Score => 1,
+        }
+    }
+}
+
 /// A labelled corpus: its splits, and what they are measured by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledCorpus {
@@ -201,6 +212,18 @@ pub fn load(config: &DataConfig) -> anyhow::Result<LabelledCorpus> {
              movie-sentences"
         ),
     }
+}
+
+/// Outputs of a model for the corpus that a `[data]` section names, known before it is read: a logit for each class, or one
+/// score. Error: an unknown set.
+pub fn outputs(config: &DataConfig) -> anyhow::Result<usize> {
+    Ok(match config.corpus {
+        CorpusKind::Glue => glue::set(&config.set)?.target().outputs(),
+        CorpusKind::Superglue => superglue::set(&config.set)?.target().outputs(),
+        CorpusKind::AgNews => ag_news::CLASSES.len(),
+        CorpusKind::BbcTopics => 5,
+        _ => 2,
+    })
 }
 
 /// Splits in memory, before they are looked at and hashed.

@@ -17,7 +17,7 @@
 use super::json_objects::each;
 use super::spans::{bytes_of, marked, word_span};
 use super::{classes, hold_out, passages, single_row, size_note, trimmed, whole_row, Label, Splits, HELD_OUT};
-use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, UnlabelledRow, Wanted};
+use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, Target, UnlabelledRow, Wanted};
 use crate::metric::classification::MetricKind::{self, *};
 use anyhow::{bail, Context};
 use serde::Deserialize;
@@ -43,6 +43,13 @@ pub struct Set {
     /// Sizes of the whole train and val files, and what they count.
     full: ([usize; 2], Unit, &'static str),
     metrics: &'static [MetricKind],
+}
+
+impl Set {
+    /// What is predicted.
+    pub fn target(&self) -> Target {
+        classes(self.classes)
+    }
 }
 
 const ENTAILMENT: &[&str] = &["entailment", "not_entailment"];
@@ -148,7 +155,7 @@ pub fn read(folder: &Path, name: &str) -> anyhow::Result<LabelledCorpus> {
     });
     let whole = if set.passage.is_some() { "; here of its passage, so that no passage is in both" } else { "" };
     notes.push(format!("{HELD_OUT}{whole}; the official val file is the test set"));
-    let (target, metrics, tests) = (classes(set.classes), set.metrics.to_vec(), vec![test]);
+    let (target, metrics, tests) = (set.target(), set.metrics.to_vec(), vec![test]);
     Splits { name: format!("SuperGLUE {name}"), target, metrics, train, dev, tests, notes }.join()
 }
 
