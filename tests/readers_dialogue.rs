@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use synthesizer::data::rows::{split_of, Split};
+use synthesizer::data::rows::{split_at, Split};
 use synthesizer::data::{chatterbot, load, Corpus, Examples};
 use synthesizer::experiment::config::{CorpusKind, DataConfig, TaskKind};
 use synthesizer::experiment::defaults;
@@ -181,7 +181,7 @@ fn wheel(path: &Path, files: &[(&str, &str)]) {
 
 /// A conversation that begins with a question of that split.
 fn asked(split: Split) -> String {
-    let first = (0..).map(|n| format!("question {n}")).find(|first| split_of(first) == split).unwrap();
+    let first = (0..).map(|n| format!("question {n}")).find(|first| split_at(first, 10) == split).unwrap();
     format!("conversations:\n- - {first}?\n  - {split:?}\n")
 }
 

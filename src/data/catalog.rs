@@ -67,7 +67,7 @@ pub const CHATTERBOT: Entry = Entry {
     licence: "BSD (package metadata)",
     home_page: "https://github.com/gunthercox/chatterbot-corpus",
     split_rule: "whole conversations by the SHA-256 of their first utterance, its words in lower case (first 8 bytes, big-endian, \
-                 mod 100): 0-4 dev, 5-9 test, others train; repeated exchanges are read once",
+                 mod 100): 0-9 dev, 10-19 test, others train; repeated exchanges are read once",
 };
 
 /// News articles in five topics, for classification.

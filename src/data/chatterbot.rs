@@ -11,7 +11,7 @@
 use super::catalog::CHATTERBOT;
 use super::dialogue::{Dialogue, DialogueRows, History};
 use super::files::text_of;
-use super::rows::{one_line, split_of, Split};
+use super::rows::{one_line, split_at, Split};
 use super::{Corpus, Examples};
 use anyhow::{bail, Context};
 use saphyr_parser::{Event, Parser, Span, StrInput};
@@ -19,6 +19,9 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+
+/// Of 100 conversations, as many are dev and as many test: some 1,200 exchanges are few to be judged by.
+const SHARE: u64 = 10;
 
 const FOLDER: &str = "chatterbot_corpus/data/english/";
 
@@ -67,7 +70,7 @@ fn corpus(conversations: Vec<Vec<String>>, topics: usize, alone: usize, last: us
                 repeated += 1;
             }
         }
-        let rows = match split_of(&utterances.first().map_or(String::new(), |first| words(first))) {
+        let rows = match split_at(&utterances.first().map_or(String::new(), |first| words(first)), SHARE) {
             Split::Train => &mut train,
             Split::Dev => &mut dev,
             Split::Test => &mut test,

@@ -106,19 +106,24 @@ pub fn percentile(text: &str) -> u64 {
 /// Which split a unit (integration, article) belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Split {
-    /// 90 of 100 units.
+    /// Learned from.
     Train,
-    /// 5 of 100 units.
+    /// Chooses among checkpoints.
     Dev,
-    /// 5 of 100 units.
+    /// Reported.
     Test,
 }
 
 /// The split of a unit, a function of its content alone: [`percentile`] 0 to 4 is dev, 5 to 9 test, the rest train.
 pub fn split_of(unit: &str) -> Split {
+    split_at(unit, 5)
+}
+
+/// As [`split_of`], with `share` of 100 units each for dev and test: small corpora need more to be judged by.
+pub fn split_at(unit: &str, share: u64) -> Split {
     match percentile(unit) {
-        0..=4 => Split::Dev,
-        5..=9 => Split::Test,
+        number if number < share => Split::Dev,
+        number if number < 2 * share => Split::Test,
         _ => Split::Train,
     }
 }
