@@ -15,6 +15,8 @@ pub mod json_lines;
 pub mod labelled;
 pub mod lines;
 pub mod news_articles;
+pub mod official;
+pub mod official_catalog;
 pub mod parlai;
 pub mod persona_chat;
 pub mod reverse;

@@ -100,10 +100,14 @@ impl LanguageModelling {
         rows.iter().map(|&row| Ok(text.tokens(row as usize)?.into_iter().map(i64::from).collect())).collect()
     }
 
-    fn batch_loss(&self, targets: &[Vec<i64>], label_smoothing: f64, train: bool) -> Result<Tensor> {
+    /// What it reads to predict them: [B, L].
+    fn input_of(&self, targets: &[Vec<i64>]) -> Tensor {
+        pad(&shifted(targets), self.completer.variables.device()).0
+    }
+
+    fn batch_loss(&self, input: &Tensor, targets: &[Vec<i64>], label_smoothing: f64, train: bool) -> Result<Tensor> {
         let model = &self.completer.model;
-        let (input, _) = pad(&shifted(targets), self.completer.variables.device());
-        let hidden = model.forward(&input, train)?;
+        let hidden = model.forward(input, train)?;
         Ok(cross_entropy(&hidden, targets, |hidden| model.logits(hidden), label_smoothing))
     }
 
@@ -111,7 +115,7 @@ impl LanguageModelling {
         held_out(&text.lengths(), self.run.train.batch_tokens, |rows| {
             let targets = self.targets_of(text, rows)?;
             let tokens = targets.iter().map(|row| row.len() as u64).sum();
-            Ok((self.batch_loss(&targets, 0.0, false)?, tokens))
+            Ok((self.batch_loss(&self.input_of(&targets), &targets, 0.0, false)?, tokens))
         })
     }
 }
@@ -132,8 +136,9 @@ impl Task for LanguageModelling {
     fn loss(&self, rows: &[u32]) -> Result<BatchLoss> {
         let started = Instant::now();
         let targets = self.targets_of(&self.train, rows)?;
+        let input = self.input_of(&targets);
         let waited = started.elapsed();
-        Ok(BatchLoss { sum: self.batch_loss(&targets, self.run.train.label_smoothing, true)?, waited })
+        Ok(BatchLoss { sum: self.batch_loss(&input, &targets, self.run.train.label_smoothing, true)?, waited })
     }
 
     fn dev(&self) -> Result<DevScore> {
@@ -158,7 +163,7 @@ impl Task for LanguageModelling {
     fn view_attention(&self) -> Result<Vec<Histogram>> {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let (input, _) = pad(&shifted(&self.targets_of(&self.dev, &rows)?), self.completer.variables.device());
+        let input = self.input_of(&self.targets_of(&self.dev, &rows)?);
         let real = input.ne(i64::from(PAD));
         let visible = visible(&real, true);
         let views = self.completer.model.attention_weights(&input)?;
