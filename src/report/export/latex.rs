@@ -1,6 +1,6 @@
 //! LaTeX with booktabs rules (`\usepackage{booktabs}`); all signs are ASCII, so that any engine takes it.
 
-use super::Exporter;
+use super::{Exporter, PRINTED_COLUMNS};
 use crate::report::table::{Kind, Table};
 
 /// The LaTeX format.
@@ -13,39 +13,44 @@ impl Exporter for Latex {
     }
 
     fn export(&self, table: &Table) -> String {
-        let shape: String = table.columns.iter().map(|c| if c.kind == Kind::Text { 'l' } else { 'r' }).collect();
         let mut text = String::from("% Needs \\usepackage{booktabs}; wide tables also \\usepackage{graphicx}.\n");
         text += "\\begin{table}\n\\centering\n\\small\n";
         text += &format!("\\caption{{{}}}\n\\label{{tab:{}}}\n", escape(&table.caption), table.name);
-        text += &format!("\\resizebox{{\\linewidth}}{{!}}{{%\n\\begin{{tabular}}{{{shape}}}\n\\toprule\n");
-        let groups = table.groups();
-        if groups.iter().any(|g| !g.0.is_empty()) {
-            let mut heads = Vec::new();
-            let mut rules = String::new();
-            let mut at = 1;
-            for (name, span) in groups {
-                if name.is_empty() {
-                    heads.push(String::new());
-                } else {
-                    heads.push(format!("\\multicolumn{{{span}}}{{c}}{{{}}}", escape(name)));
-                    rules += &format!("\\cmidrule(lr){{{at}-{}}}", at + span - 1);
-                }
-                at += span;
-            }
-            text += &format!("{} \\\\\n{rules}\n", heads.join(" & "));
-        }
-        let headings: Vec<String> = table.columns.iter().map(|c| escape(&c.heading)).collect();
-        text += &format!("{} \\\\\n\\midrule\n", headings.join(" & "));
-        for row in &table.rows {
-            let cells: Vec<String> = row.iter().map(|c| escape(&c.show())).collect();
-            text += &format!("{} \\\\\n", cells.join(" & "));
-        }
-        text += "\\bottomrule\n\\end{tabular}}\n";
+        let blocks = table.blocks(|block| block.columns.len() <= PRINTED_COLUMNS);
+        text += &blocks.iter().map(tabular).collect::<Vec<_>>().join("\\par\\medskip\n");
         for note in &table.notes {
             text += &format!("\\par\\smallskip\\raggedright\\footnotesize {}\n", escape(note));
         }
         text + "\\end{table}\n"
     }
+}
+
+fn tabular(table: &Table) -> String {
+    let shape: String = table.columns.iter().map(|c| if c.kind == Kind::Text { 'l' } else { 'r' }).collect();
+    let mut text = format!("\\resizebox{{\\linewidth}}{{!}}{{%\n\\begin{{tabular}}{{{shape}}}\n\\toprule\n");
+    let groups = table.groups();
+    if groups.iter().any(|g| !g.0.is_empty()) {
+        let mut heads = Vec::new();
+        let mut rules = String::new();
+        let mut at = 1;
+        for (name, span) in groups {
+            if name.is_empty() {
+                heads.push(String::new());
+            } else {
+                heads.push(format!("\\multicolumn{{{span}}}{{c}}{{{}}}", escape(name)));
+                rules += &format!("\\cmidrule(lr){{{at}-{}}}", at + span - 1);
+            }
+            at += span;
+        }
+        text += &format!("{} \\\\\n{rules}\n", heads.join(" & "));
+    }
+    let headings: Vec<String> = table.columns.iter().map(|c| escape(&c.heading)).collect();
+    text += &format!("{} \\\\\n\\midrule\n", headings.join(" & "));
+    for row in &table.rows {
+        let cells: Vec<String> = row.iter().map(|c| escape(&c.show())).collect();
+        text += &format!("{} \\\\\n", cells.join(" & "));
+    }
+    text + "\\bottomrule\n\\end{tabular}}\n"
 }
 
 /// Text as LaTeX shows it unchanged.

@@ -16,6 +16,9 @@ pub trait Exporter {
     fn export(&self, table: &Table) -> String;
 }
 
+/// Columns before a table for print is cut into parts below each other.
+const PRINTED_COLUMNS: usize = 16;
+
 /// The formats that are written beside the results.
 pub fn all() -> [&'static dyn Exporter; 3] {
     [&markdown::Markdown, &csv::Csv, &latex::Latex]

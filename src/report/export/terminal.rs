@@ -8,6 +8,8 @@ use crate::report::table::{Kind, Table};
 pub struct Terminal;
 
 const GAP: &str = "  ";
+/// The widest line before a table is cut into parts.
+const WIDTH: usize = 130;
 
 impl Exporter for Terminal {
     fn extension(&self) -> &'static str {
@@ -16,7 +18,8 @@ impl Exporter for Terminal {
 
     fn export(&self, table: &Table) -> String {
         let mut text = wrap(&table.caption, 100, "");
-        for block in blocks(table) {
+        let fits = |block: &Table| lay_out(block).lines().map(length).max().unwrap_or(0) <= WIDTH;
+        for block in table.blocks(fits) {
             text.push('\n');
             text += &lay_out(&block);
         }
@@ -28,44 +31,6 @@ impl Exporter for Terminal {
         }
         text
     }
-}
-
-/// The table cut between groups of columns into parts that fit a terminal; each part names its rows.
-fn blocks(table: &Table) -> Vec<Table> {
-    const WIDTH: usize = 130;
-    let names = table.columns.iter().take_while(|c| c.kind == Kind::Text && c.group.is_empty()).count();
-    let pick = |columns: &[usize]| {
-        let all = || (0..names).chain(columns.iter().copied());
-        Table {
-            columns: all().map(|c| table.columns[c].clone()).collect(),
-            rows: table.rows.iter().map(|row| all().map(|c| row[c].clone()).collect()).collect(),
-            ..table.clone()
-        }
-    };
-    let mut blocks: Vec<Vec<usize>> = Vec::new();
-    let mut at = 0;
-    for (_, span) in table.groups() {
-        let group: Vec<usize> = (at.max(names)..at + span).collect();
-        at += span;
-        if group.is_empty() {
-            continue;
-        }
-        match blocks.last_mut() {
-            Some(block) => {
-                let joined = [block.as_slice(), &group].concat();
-                if lay_out(&pick(&joined)).lines().map(length).max().unwrap_or(0) <= WIDTH {
-                    *block = joined;
-                } else {
-                    blocks.push(group);
-                }
-            }
-            None => blocks.push(group),
-        }
-    }
-    if blocks.is_empty() {
-        blocks.push(Vec::new());
-    }
-    blocks.iter().map(|block| pick(block)).collect()
 }
 
 fn lay_out(table: &Table) -> String {

@@ -50,7 +50,9 @@ impl Scale {
     pub fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         let values = if self.log { self.log_ticks(wanted) } else { self.linear_ticks(wanted) };
         let step = values.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
-        values.iter().map(|v| (*v, tick_label(*v, if self.log { *v } else { step }))).collect()
+        // A tick alone, and one of a logarithmic axis, has the decimals that it needs itself.
+        let step_at = |value: f64| if self.log || step.is_infinite() { value } else { step };
+        values.iter().map(|v| (*v, tick_label(*v, step_at(*v)))).collect()
     }
 
     fn linear_ticks(&self, wanted: usize) -> Vec<f64> {
@@ -223,6 +225,7 @@ mod tests {
         assert_eq!(labels(Scale { low: 0.0, high: 13.2, log: false }, 5), ["0", "5", "10"]);
         assert_eq!(labels(Scale { low: 26.9, high: 28.6, log: false }, 4), ["27.0", "27.5", "28.0", "28.5"]);
         assert_eq!(labels(Scale { low: 0.0, high: 1.6e6, log: false }, 4), ["0", "500k", "1.0M", "1.5M"]);
+        assert_eq!(labels(Scale { low: 88.7, high: 89.5, log: false }, 1), ["89"]);
     }
 
     #[test]

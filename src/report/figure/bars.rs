@@ -10,7 +10,7 @@ use crate::report::published::{Published, PublishedCell};
 use crate::report::results::{row_label, Column, TableResults};
 use crate::report::statistics::Summary;
 use crate::report::table::layout::{heading, parts, Part, Suite};
-use crate::report::table::metric::{joined_heading, score, Metric};
+use crate::report::table::metric::{self, joined_heading, score, Metric};
 use crate::report::table::quality::rows;
 use crate::report::table::{notes, suite};
 
@@ -244,7 +244,9 @@ pub fn figure(results: &TableResults, column: &Column, published: &Published) ->
     let beside = left + measured + bars.figure_width();
     let published_left = beside + 60.0;
     let title = format!("{}: {}", heading(column), bars.title());
-    let published_name = format!("published {} (axis does not start at 0)", bars.name);
+    // Which perplexity the paper prints is not known.
+    let printed = if *metrics == [metric::WORD_PERPLEXITY] { "perplexity" } else { bars.name.as_str() };
+    let published_name = format!("published {printed} (axis does not start at 0)");
     let published = (280.0 + bars.published_width().max(60.0)).max(20.0 + text_width(&published_name, LABEL));
     let width = if with_published { published_left + published } else { beside + 20.0 };
     let mut canvas = Canvas::new(width.max(40.0 + text_width(&title, TITLE)), TOP + height + 58.0, &title);
@@ -265,7 +267,7 @@ fn base_line(canvas: &mut Canvas, panel: &Panel, value: f64) {
 }
 
 fn axis(canvas: &mut Canvas, panel: &Panel, name: &str) {
-    for (value, label) in panel.x.ticks((panel.width / 60.0) as usize) {
+    for (value, label) in panel.x.ticks((panel.width / 60.0).ceil() as usize) {
         let (x, _) = panel.at(value, 0.0);
         canvas.line(&[(x, panel.top), (x, panel.bottom())], LIGHT, 1.0, &[]);
         canvas.text((x, panel.bottom() + LABEL + 5.0), &label, LABEL, Anchor::Middle, GREY);

@@ -44,7 +44,7 @@ const fn style(colour: Colour, marker: Marker, dash: Dash, hollow: bool) -> Styl
     Style { colour, marker, dash, hollow }
 }
 
-const KNOWN: [(&str, &str, Style); 10] = [
+const KNOWN: [(&str, &str, Style); 12] = [
     ("V", "", style(INK, Marker::Circle, PLAIN, false)),
     ("V", "control", style(INK, Marker::Circle, LONG, true)),
     ("Rfix", "", style(ASH, Marker::Plus, SHORT, false)),
@@ -55,11 +55,11 @@ const KNOWN: [(&str, &str, Style); 10] = [
     ("D+R", "", style(PURPLE, Marker::Diamond, MIXED, true)),
     ("D+V", "", style(GREEN, Marker::Triangle, MIXED, true)),
     ("R+V", "", style(GREEN, Marker::Square, PLAIN, true)),
+    ("FR+V", "", style(PURPLE, Marker::Circle, PLAIN, false)),
+    ("Lin", "", style(SKY, Marker::Square, SHORT, true)),
 ];
 
-const OTHERS: [Style; 8] = [
-    style(PURPLE, Marker::Circle, PLAIN, false),
-    style(SKY, Marker::Square, SHORT, true),
+const OTHERS: [Style; 6] = [
     style(ORANGE, Marker::Circle, MIXED, true),
     style(BLUE, Marker::Plus, SHORT, false),
     style(VERMILLION, Marker::TriangleDown, MIXED, true),
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_mix_keeps_its_look_whatever_stands_beside_it() {
         let rows = |mixes: &[&str]| mixes.iter().map(|m| (m.to_string(), String::new())).collect::<Vec<_>>();
-        assert_eq!(styles(&rows(&["Lin", "V+R"]))[1], styles(&rows(&["R+V"]))[0]);
+        assert_eq!(styles(&rows(&["LC", "V+R"]))[1], styles(&rows(&["R+V"]))[0]);
     }
 
     #[test]

@@ -212,6 +212,45 @@ impl Table {
         self
     }
 
+    /// The table cut between groups of columns into parts that fit, as far as a group alone does; each part names its rows.
+    pub fn blocks(&self, fits: impl Fn(&Table) -> bool) -> Vec<Table> {
+        let names = self.columns.iter().take_while(|c| c.kind == Kind::Text && c.group.is_empty()).count();
+        let pick = |columns: &[usize]| {
+            let all = || (0..names).chain(columns.iter().copied());
+            Table {
+                columns: all().map(|c| self.columns[c].clone()).collect(),
+                rows: self.rows.iter().map(|row| all().map(|c| row[c].clone()).collect()).collect(),
+                ..self.clone()
+            }
+        };
+        let mut blocks: Vec<Vec<usize>> = Vec::new();
+        let (mut from, mut at) = (names, 0);
+        for (name, span) in self.groups() {
+            at += span;
+            // A column on its own, such as published parameters, belongs to the group after it.
+            if at <= from || (name.is_empty() && at < self.columns.len()) {
+                continue;
+            }
+            let group: Vec<usize> = (from..at).collect();
+            from = at;
+            match blocks.last_mut() {
+                Some(block) => {
+                    let joined = [block.as_slice(), &group].concat();
+                    if fits(&pick(&joined)) {
+                        *block = joined;
+                    } else {
+                        blocks.push(group);
+                    }
+                }
+                None => blocks.push(group),
+            }
+        }
+        if blocks.is_empty() {
+            blocks.push(Vec::new());
+        }
+        blocks.iter().map(|block| pick(block)).collect()
+    }
+
     /// Heading groups in order, each with its number of columns.
     pub fn groups(&self) -> Vec<(&str, usize)> {
         let mut groups: Vec<(&str, usize)> = Vec::new();
@@ -253,6 +292,39 @@ mod tests {
         assert_eq!(Cell::Several(vec![None, summary(88.66, None, 1)], 1).show(), "·/88.7 (0/1)");
         let differences = Cell::Differences(vec![Some(0.44), Some(-0.96)], 1);
         assert_eq!((differences.show().as_str(), differences.raw().as_str()), ("+0.4/\u{2212}1.0", "0.44/-0.96"));
+    }
+
+    #[test]
+    fn blocks_part_between_groups_and_keep_names_and_what_leads_a_group() {
+        let column =
+            |group: &str, key: &str| Column::new(group, key, key, if key == "row" { Kind::Text } else { Kind::Number });
+        let columns = [
+            ("", "row"),
+            ("", "p"),
+            ("A", "a1"),
+            ("A", "a2"),
+            ("", "q"),
+            ("B", "b1"),
+            ("B", "b2"),
+            ("C", "c"),
+            ("", "last"),
+        ];
+        let table = Table {
+            name: "t".into(),
+            caption: String::new(),
+            columns: columns.iter().map(|(group, key)| column(group, key)).collect(),
+            rows: vec![(0..9).map(Cell::Count).collect()],
+            notes: vec![],
+        };
+        let keys = |most: usize| -> Vec<String> {
+            let blocks = table.blocks(|block| block.columns.len() <= most);
+            blocks.iter().map(|b| b.columns.iter().map(|c| c.key.as_str()).collect::<Vec<_>>().join(" ")).collect()
+        };
+        assert_eq!(keys(9), ["row p a1 a2 q b1 b2 c last"]);
+        assert_eq!(keys(6), ["row p a1 a2", "row q b1 b2 c last"]);
+        assert_eq!(keys(2), ["row p a1 a2", "row q b1 b2", "row c", "row last"]);
+        let blocks = table.blocks(|block| block.columns.len() <= 6);
+        assert_eq!(blocks[1].rows, [[0, 4, 5, 6, 7, 8].map(Cell::Count).to_vec()]);
     }
 
     #[test]
