@@ -97,7 +97,8 @@ fn nothing_and_one_class_only_are_0_and_no_nan() {
     }
     assert_eq!((accuracy(&[], &[]), macro_f1(&[], &[])), (0.0, 0.0));
     assert_eq!((group_accuracy(&[], &[], &[]), group_exact(&[], &[], &[])), (0.0, 0.0));
-    assert_eq!(answers::record(&[], &[], &[""; 0], &[vec![""; 0]; 0]), (0.0, 0.0));
+    let (candidates, gold): ([&str; 0], [Vec<&str>; 0]) = ([], []);
+    assert_eq!(answers::record(&[], &[], &candidates, &gold), (0.0, 0.0));
 }
 
 #[test]
