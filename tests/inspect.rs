@@ -2,6 +2,7 @@
 
 use serde_json::{json, Value};
 use std::process::{Command, Output, Stdio};
+use synthesizer::data::rows::percentile;
 
 /// With bytes as tokens a text has one token more than bytes: the blank before it.
 const VOCABULARY: usize = 260;
@@ -84,7 +85,7 @@ fn a_parallel_corpus_is_counted() {
     assert_eq!(splits[1]["overlap"], json!({ "rows": 2, "first_texts": 2, "whole_rows": 1 }));
     assert_eq!(splits[2]["overlap"], json!({ "rows": 3, "first_texts": 2, "whole_rows": 2 }));
 
-    let shown = |row: u64, cut: bool, sequences: [&str; 2]| json!({ "row": row, "cut": cut, "sequences": sequences });
+    let shown = |row: u64, cut: bool, sequences: [&str; 2]| json!({ "row": row, "cut": cut, "label": null, "sequences": sequences });
     assert_eq!(
         splits[0]["shown"],
         json!([
@@ -121,7 +122,7 @@ fn of_a_language_model_lines_or_windows_are_shown() {
     let files = [("train.txt", "ab\nc\n\nde\n"), ("held.txt", "c\nx\n")];
     let lines = Place::new("language-modelling", data, &files).json();
     let train = &lines[0]["splits"][0];
-    assert_eq!(train["shown"][2], json!({ "row": 4, "cut": false, "sequences": ["<s> ▁ d e </s>"] }));
+    assert_eq!(train["shown"][2], json!({ "row": 4, "cut": false, "label": null, "sequences": ["<s> ▁ d e </s>"] }));
     assert_eq!((&train["columns"][0]["name"], &train["columns"][0]["tokens"]), (&json!("text"), &json!(8)));
     assert_eq!(lines[0]["splits"][2]["overlap"], json!({ "rows": 2, "first_texts": 1, "whole_rows": 1 }));
 
@@ -139,4 +140,40 @@ fn a_missing_file_ends_with_2_and_its_name() {
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("made-up.toml:") && error.contains("no.txt"), "{error}");
+}
+
+#[test]
+fn labelled_pairs_are_counted_by_class() {
+    let heading = "index\tsentence1\tsentence2\tlabel\n";
+    // As many training rows as it takes for some to be held out as dev; "long" rows don't fit together, "longest" not alone.
+    let train: String = (0..200).map(|n| format!("{n}\tfirst {n}\tsecond\t{}\n", u8::from(n % 4 == 0))).collect();
+    let dev = "0\tab\tc\t1\n1\tfirst 7\tsecond\t0\n2\tfirst 8\tanother\t0\n3\tlong long lo\tlong long lo\t1\n4\tlongest of them all\tx\t0\n";
+    let place = Place::new(
+        "classification",
+        "corpus = \"glue\"\nset = \"WNLI\"\nfolder = \"glue\"\nmax_tokens = 16\n[model]\nmax_length = 24",
+        &[],
+    );
+    std::fs::create_dir_all(place.0.path().join("glue/WNLI")).unwrap();
+    std::fs::write(place.0.path().join("glue/WNLI/train.tsv"), format!("{heading}{train}")).unwrap();
+    std::fs::write(place.0.path().join("glue/WNLI/dev.tsv"), format!("{heading}{dev}")).unwrap();
+    let found = place.json();
+    let [train, held_out, test] = &found[0]["splits"].as_array().unwrap()[..] else { panic!("three splits: {found}") };
+    let count = |split: &Value, what: &str| split["counts"][what].as_u64().unwrap();
+    assert_eq!((count(train, "rows") + count(held_out, "rows"), count(test, "rows")), (200, 5));
+    let class = |split: &Value, class: usize| split["labels"]["classes"][class][1].as_u64().unwrap();
+    assert_eq!([0, 1].map(|number| class(train, number) + class(held_out, number)), [150, 50]);
+    assert_eq!([0, 1].map(|number| class(test, number)), [3, 2]);
+    // 13 and 13 tokens are more than the 21 that 3 marks leave; 20 tokens alone are more than 16.
+    assert_eq!((count(test, "cut"), test["cut_pairs"].as_u64()), (1, Some(1)));
+    let lengths = json!({ "name": "first", "tokens": 3 + 8 + 8 + 13 + 16, "words": 1 + 2 + 2 + 3 + 3, "median": 8, "percentile_95": 16, "longest": 16 });
+    assert_eq!(test["columns"][0], lengths);
+    let in_train = |row: u64| u64::from(percentile(&format!("first {row}\tsecond")) >= 5);
+    let overlap = json!({ "rows": 5, "first_texts": in_train(7) + in_train(8), "whole_rows": in_train(7) });
+    assert_eq!(test["overlap"], overlap);
+    let name = |class: usize| &test["labels"]["classes"][class][0];
+    let shown = &test["shown"];
+    assert_eq!(shown[0], json!({ "row": 1, "cut": false, "label": name(1), "sequences": ["<s> ▁ a b </s> ▁ c </s>"] }));
+    let cut = "<s> ▁ l o n g ▁ l o n g ▁ </s> ▁ l o n g ▁ l o n g </s>";
+    assert_eq!(shown[1], json!({ "row": 4, "cut": true, "label": name(1), "sequences": [cut] }));
+    assert_eq!((&shown[2]["row"], &shown[2]["cut"]), (&json!(5), &json!(true)));
 }

@@ -1,13 +1,15 @@
 //! `synthesizer data inspect`: what an experiment's data are.
 
 use super::columns::lay_out;
-use crate::data::inspect::{self, ColumnReport, Shown, SplitReport};
+use crate::data::inspect::{self, ColumnReport, Labels, Shown, SplitReport};
+use crate::data::labelled::tokens::{prepare, LabelledTokens, Limits};
+use crate::data::labelled::{self, Label, LabelledRows, Target};
 use crate::data::running_text::RunningText;
 use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{BEGIN, END};
-use crate::data::{self, Corpus, Prepared};
+use crate::data::{self, Examples, Prepared};
 use crate::error::tell_interrupt;
-use crate::experiment::{self, DataConfig, Problems, TaskKind};
+use crate::experiment::{self, DataConfig, Problems, Run, TaskKind};
 use crate::interrupt;
 use crate::report::number::thousands;
 use anyhow::Context;
@@ -42,8 +44,8 @@ struct Inspection {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let mut inspections = Vec::new();
     interrupt::listen().context("cannot listen for Ctrl-C")?;
-    for (data, task) in sections(&args.experiment)? {
-        let inspection = inspect(&data, task).map_err(|error| {
+    for section in sections(&args.experiment)? {
+        let inspection = section.inspect().map_err(|error| {
             tell_interrupt(error, || "splits that are ready are kept; the same command goes on from there".into())
         })?;
         inspections.push(inspection);
@@ -56,16 +58,26 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The different `[data]` sections of an experiment's runs.
-fn sections(path: &Path) -> anyhow::Result<Vec<(DataConfig, TaskKind)>> {
+/// A `[data]` section, and all else that decides what a model sees of the data.
+#[derive(PartialEq)]
+struct Section {
+    data: DataConfig,
+    task: TaskKind,
+    /// Longest input of a classifier.
+    max_length: Option<usize>,
+}
+
+/// The different sections of an experiment's runs.
+fn sections(path: &Path) -> anyhow::Result<Vec<Section>> {
     let mut sections = Vec::new();
     for (experiment, plan) in experiment::plan_all(&[path.to_path_buf()], Path::new("results"))? {
         let missing = experiment.missing_files();
         if !missing.is_empty() {
             return Err(Problems(missing).into());
         }
-        for planned in plan.runs {
-            let section = (planned.run.data, planned.run.task);
+        for Run { data, task, model, .. } in plan.runs.into_iter().map(|planned| planned.run) {
+            let max_length = (task == TaskKind::Classification).then_some(model.max_length as usize);
+            let section = Section { data, task, max_length };
             if !sections.contains(&section) {
                 sections.push(section);
             }
@@ -74,10 +86,18 @@ fn sections(path: &Path) -> anyhow::Result<Vec<(DataConfig, TaskKind)>> {
     Ok(sections)
 }
 
-fn inspect(config: &DataConfig, task: TaskKind) -> anyhow::Result<Inspection> {
+impl Section {
+    fn inspect(&self) -> anyhow::Result<Inspection> {
+        match self.max_length {
+            Some(max_length) => labelled_texts(&self.data, max_length),
+            None => plain_texts(&self.data, self.task),
+        }
+    }
+}
+
+fn plain_texts(config: &DataConfig, task: TaskKind) -> anyhow::Result<Inspection> {
     let corpus = data::load(config, task)?;
     let Prepared { tokenizer, train, dev, test } = data::prepare(&corpus, config, task)?;
-    let Corpus { name, hash, notes, .. } = &corpus;
     let texts = [corpus.train.as_ref(), corpus.dev.as_ref(), corpus.test.as_ref()];
     let names: &[&str] = if task.has_target() { &["source", "target"] } else { &["text"] };
     let limit = if config.window > 0 { usize::MAX } else { config.max_tokens };
@@ -93,19 +113,98 @@ fn inspect(config: &DataConfig, task: TaskKind) -> anyhow::Result<Inspection> {
     {
         let (counts, columns) = (store.counts, inspect::columns(&store, names));
         let shown = match config.window {
-            0 => inspect::show(examples, &store, &tokenizer, &limits, |row| sequences(&store, row, task))?,
+            0 => inspect::show(examples, &store, &tokenizer, &limits, |_| true, |row| sequences(&store, row, task))?,
             window => windows(RunningText::new(store, window), |ids| tokenizer.visible(ids))?,
         };
-        splits.push(SplitReport { name: name.into(), counts, columns, overlap, classes: Vec::new(), shown });
+        splits.push(SplitReport { name: name.into(), counts, columns, overlap, cut_pairs: 0, labels: None, shown });
     }
     Ok(Inspection {
-        corpus: name.clone(),
-        hash: hash.clone(),
+        corpus: corpus.name,
+        hash: corpus.hash,
         vocabulary: tokenizer.size(),
         window: config.window,
         splits,
-        notes: notes.clone(),
+        notes: corpus.notes,
     })
+}
+
+fn labelled_texts(config: &DataConfig, max_length: usize) -> anyhow::Result<Inspection> {
+    let corpus = labelled::load(config)?;
+    let limits = Limits { max_tokens: config.max_tokens, max_length };
+    let LabelledTokens { tokenizer, train, dev, tests } = prepare(&corpus, config.vocabulary, limits)?;
+    let mut rows = vec![("train".to_string(), &corpus.train), ("dev".into(), &corpus.dev)];
+    rows.extend(corpus.tests.iter().map(|test| (format!("test {}", test.name).trim_end().to_string(), test)));
+    let others: Vec<&dyn Examples> = rows[1..].iter().map(|(_, rows)| *rows as &dyn Examples).collect();
+    let overlaps = inspect::overlaps(&corpus.train, &others)?;
+    let overlaps = [None].into_iter().chain(overlaps.into_iter().map(Some));
+    let mut splits = Vec::new();
+    for (((name, rows), store), overlap) in rows.into_iter().zip([train, dev].into_iter().chain(tests)).zip(overlaps) {
+        let names: &[&str] = if rows.columns == 2 { &["first", "second"] } else { &["text"] };
+        let fits = |row: usize| {
+            let lengths: Vec<usize> = (0..rows.columns).map(|column| store.text_length(row, column)).collect();
+            limits.taken(&lengths) == lengths
+        };
+        let input = |row: usize| -> anyhow::Result<Vec<Vec<u32>>> {
+            let texts: Vec<Vec<u32>> =
+                (0..rows.columns).map(|column| store.tokens(row, column)).collect::<anyhow::Result<_>>()?;
+            Ok(vec![limits.input(&texts).into_iter().map(|id| id as u32).collect()])
+        };
+        let text_limits = vec![limits.single(); rows.columns];
+        let mut shown = inspect::show(rows, &store, &tokenizer, &text_limits, fits, input)?;
+        for shown in &mut shown {
+            shown.label = Some(label(&corpus.target, rows.rows[shown.row as usize - 1].label));
+        }
+        splits.push(SplitReport {
+            name,
+            counts: store.counts,
+            columns: inspect::columns(&store, names),
+            overlap,
+            cut_pairs: (0..store.len()).filter(|row| !fits(*row)).count() as u64,
+            labels: Some(labels(&corpus.target, rows)),
+            shown,
+        });
+    }
+    Ok(Inspection {
+        corpus: corpus.name,
+        hash: corpus.hash,
+        vocabulary: tokenizer.size(),
+        window: 0,
+        splits,
+        notes: corpus.notes,
+    })
+}
+
+fn label(target: &Target, label: Label) -> String {
+    match (target, label) {
+        (Target::Classes(names), Label::Class(class)) => names[class as usize].clone(),
+        (_, Label::Class(class)) => class.to_string(),
+        (_, Label::Score(score)) => score.to_string(),
+    }
+}
+
+fn labels(target: &Target, rows: &LabelledRows) -> Labels {
+    let labels = rows.rows.iter().map(|row| row.label);
+    match target {
+        Target::Classes(names) => {
+            let mut counts: Vec<(String, u64)> = names.iter().map(|name| (name.clone(), 0)).collect();
+            for label in labels {
+                if let Label::Class(class) = label {
+                    counts[class as usize].1 += 1;
+                }
+            }
+            Labels::Classes(counts)
+        }
+        Target::Score => {
+            let scores = labels.filter_map(|label| match label {
+                Label::Score(score) => Some(f64::from(score)),
+                Label::Class(_) => None,
+            });
+            let scores: Vec<f64> = scores.collect();
+            let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
+            let [lowest, highest] = [f64::min, f64::max].map(|pick| scores.iter().copied().reduce(pick).unwrap_or(0.0));
+            Labels::Scores(lowest, mean, highest)
+        }
+    }
 }
 
 /// A row's sequences with their marks: the encoder's and the decoder's, or the language model's.
@@ -124,7 +223,7 @@ fn windows(text: RunningText, visible: impl Fn(&[u32]) -> String) -> anyhow::Res
     rows.retain(|row| *row < text.len());
     let show = |row: usize| {
         let ids = [vec![BEGIN], text.tokens(row)?].concat();
-        Ok(Shown { row: row as u64 + 1, cut: false, sequences: vec![visible(&ids)] })
+        Ok(Shown { row: row as u64 + 1, cut: false, label: None, sequences: vec![visible(&ids)] })
     };
     rows.into_iter().map(show).collect()
 }
@@ -138,15 +237,22 @@ fn text(inspection: &Inspection) -> String {
         let rows: Vec<Vec<String>> = split.columns.iter().map(cells).collect();
         let headings = ["", "tokens", "words", "median", "95%", "longest"];
         text.push_str(&indented(&lay_out(&headings, &rows, 1)));
-        if !split.classes.is_empty() {
-            let classes: Vec<String> =
-                split.classes.iter().map(|(name, count)| format!("{} {name}", thousands(*count))).collect();
-            text.push_str(&format!("  classes: {}\n", classes.join(", ")));
+        match &split.labels {
+            None => {}
+            Some(Labels::Classes(classes)) => {
+                let classes: Vec<String> =
+                    classes.iter().map(|(name, count)| format!("{} {name}", thousands(*count))).collect();
+                text.push_str(&format!("  classes: {}\n", classes.join(", ")));
+            }
+            Some(Labels::Scores(lowest, mean, highest)) => {
+                text.push_str(&format!("  scores: {lowest} to {highest}, {mean:.3} on average\n"));
+            }
         }
         let unit = if inspection.window > 0 { "window" } else { "row" };
         for shown in &split.shown {
             let cut = if shown.cut { ", cut" } else { "" };
-            text.push_str(&format!("  {unit} {}{cut}\n", thousands(shown.row)));
+            let label = shown.label.as_ref().map_or(String::new(), |label| format!(": {label}"));
+            text.push_str(&format!("  {unit} {}{cut}{label}\n", thousands(shown.row)));
             shown.sequences.iter().for_each(|sequence| text.push_str(&format!("    {sequence}\n")));
         }
     }
@@ -160,6 +266,7 @@ fn split_text(split: &SplitReport) -> String {
         (counts.empty, "dropped because a text is empty"),
         (counts.skipped, "dropped because a text is too long"),
         (counts.cut, "kept, but cut because a text is too long"),
+        (split.cut_pairs, "kept, but cut because the two texts are too long together"),
     ] {
         if count > 0 {
             text.push_str(&format!("; {} {what}", thousands(count)));

@@ -26,8 +26,10 @@ pub struct SplitReport {
     pub columns: Vec<ColumnReport>,
     /// Rows that the training split has too; nothing for the training split itself.
     pub overlap: Option<Overlap>,
-    /// Rows of each class, in the order of the classes; empty where there are none.
-    pub classes: Vec<(String, u64)>,
+    /// Labelled pairs of texts of which one was cut because they don't fit together into the model.
+    pub cut_pairs: u64,
+    /// What the rows are labelled with; nothing for texts without labels.
+    pub labels: Option<Labels>,
     /// Some kept rows.
     pub shown: Vec<Shown>,
 }
@@ -60,6 +62,16 @@ pub struct Overlap {
     pub whole_rows: u64,
 }
 
+/// The labels of a split.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Labels {
+    /// Rows of each class, in the order of the classes.
+    Classes(Vec<(String, u64)>),
+    /// The lowest, the mean and the highest score.
+    Scores(f64, f64, f64),
+}
+
 /// One row as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shown {
@@ -67,6 +79,8 @@ pub struct Shown {
     pub row: u64,
     /// Whether a text was cut.
     pub cut: bool,
+    /// Its class or score, if it has one.
+    pub label: Option<String>,
     /// What the model gets, marks included, tokens parted by blanks (see [`Tokenizer::visible`]): a sequence each.
     pub sequences: Vec<String>,
 }
@@ -150,16 +164,21 @@ fn hashes(examples: &dyn Examples, rows: std::ops::Range<usize>) -> anyhow::Resu
 
 /// Kept rows to show: the first, the first of which a text was cut, the last; others where these are the same.
 ///
-/// `limits` are the longest texts of each column, in tokens; `sequences` gives what the model gets of a kept row.
+/// `limits` are the longest texts of each column, in tokens; `fits` says whether the model gets all that is kept of a row, and
+/// `sequences` gives what it gets.
 /// Errors: a row that can't be read; Ctrl-C.
 pub fn show(
     examples: &dyn Examples,
     store: &TokenStore,
     tokenizer: &Tokenizer,
     limits: &[usize],
+    fits: impl Fn(usize) -> bool,
     sequences: impl Fn(usize) -> anyhow::Result<Vec<Vec<u32>>>,
 ) -> anyhow::Result<Vec<Shown>> {
     let is_cut = |row: usize| -> anyhow::Result<bool> {
+        if !fits(row) {
+            return Ok(true);
+        }
         for (column, limit) in limits.iter().enumerate() {
             let full = store.text_length(row, column) == *limit;
             if full && tokenizer.encode(&examples.text(store.row(row)?, column)?)?.len() > *limit {
@@ -169,13 +188,11 @@ pub fn show(
         Ok(false)
     };
     let mut cut = None;
-    if store.counts.cut > 0 {
-        for row in 0..store.len() {
-            interrupt::check()?;
-            if is_cut(row)? {
-                cut = Some(row);
-                break;
-            }
+    for row in 0..store.len() {
+        interrupt::check()?;
+        if !fits(row) || (store.counts.cut > 0 && is_cut(row)?) {
+            cut = Some(row);
+            break;
         }
     }
     let mut rows = Vec::new();
@@ -187,7 +204,7 @@ pub fn show(
     rows.sort_unstable();
     let show = |row: usize| {
         let sequences = sequences(row)?.iter().map(|ids| tokenizer.visible(ids)).collect();
-        Ok(Shown { row: store.row(row)? as u64 + 1, cut: is_cut(row)?, sequences })
+        Ok(Shown { row: store.row(row)? as u64 + 1, cut: is_cut(row)?, label: None, sequences })
     };
     rows.into_iter().map(show).collect()
 }
