@@ -42,6 +42,7 @@ tools:
 	@for tool in cargo g++ python3; do \
 	  command -v $$tool > /dev/null || { echo "error: $$tool is not there; needed are Rust (cargo), g++, make, python3 and pip" >&2; exit 2; }; \
 	done
+	@python3 -m pip --version > /dev/null 2>&1 || { echo 'error: python3 has no pip, which fetches LibTorch and the small corpora: install it (Debian: python3-pip)' >&2; exit 2; }
 
 .PHONY: libtorch
 libtorch: tools ## Fetch LibTorch into the user's cache and link it here (DEVICE=cuda: the CUDA flavour, beside the other)

@@ -178,6 +178,7 @@ fn each_problem_is_told_at_its_place() {
             "4:10: corpus `news-titles` has nothing for task `dialogue`",
             "\"news-titles\"",
         ),
+        (CLASS, "[train]\nbatch_tokens = 99", "4:16: `batch_tokens = 99` has no room for `max_length = 256`", "99"),
         (CLASS, "[data]\ncorpus = \"imdb\"", "4:10: `folder` isn't given", "\"imdb\""),
         (
             CLASS,
@@ -482,6 +483,12 @@ fn keys_that_came_later_change_the_hash_too() {
         ("dialogue", "", "[decode]\nmin_length = 2"),
         ("dialogue", "", "[decode]\nno_repeat_ngram = 3"),
         ("language-modelling", "", "window = 64"),
+        ("classification", "corpus = \"imdb\"\nfolder = \"a\"", "another folder"),
+        (
+            "summarization",
+            "corpus = \"json-lines\"\ntrain = \"a\"\ndev = \"a\"\ntest = \"a\"",
+            "fields = [\"text\", \"title\"]",
+        ),
         ("classification", "corpus = \"superglue\"\nfolder = \"a\"\nset = \"CB\"", "another set"),
     ];
     for (task, base, more) in cases {
@@ -489,6 +496,7 @@ fn keys_that_came_later_change_the_hash_too() {
         let one = plan(&text);
         let other = match more {
             "another set" => plan(&text.replace("CB", "RTE")),
+            "another folder" => plan(&text.replace("\"a\"", "\"b\"")),
             more => plan(&format!("{text}{more}\n")),
         };
         assert_ne!(one.runs[0].hash, other.runs[0].hash, "{more}");
@@ -529,6 +537,31 @@ fn our_experiments_hold_the_papers_rows() {
         assert_eq!(mixes, rows, "{file}");
         let larger = plan.runs.iter().find(|run| run.name == "V.control-s1").map(|run| run.run.model.d_ff);
         assert_eq!(larger, control, "{file}");
+    }
+}
+
+/// Every file of ours makes a plan, and the mini ones have the rows of the paper's tables.
+#[test]
+fn all_our_experiments_plan() {
+    let plans = synthesizer::experiment::plan_all(&["experiments".into()], Path::new("results")).unwrap();
+    assert!(plans.len() > 25, "{}", plans.len());
+    let all = ["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V"];
+    let (five, three) = (["V", "R", "D", "D+V", "R+V"], ["V", "FR", "FR+V"]);
+    let expected: [(&str, &[&str], usize); 6] = [
+        ("table1/news", &all, 1),
+        ("table2/lm1b", &all, 1),
+        ("table3/summarization", &five, 1),
+        ("table3/dialogue", &five, 3),
+        ("table7/agnews", &three, 3),
+        ("table7/reviews", &three, 3),
+    ];
+    for (column, mixes, seeds) in expected {
+        let path = PathBuf::from(format!("experiments/mini/{column}.toml"));
+        let (_, plan) = plans.iter().find(|(experiment, _)| experiment.source.path == path).expect(column);
+        let mut found: Vec<String> = plan.runs.iter().map(|run| run.run.mix.to_string()).collect();
+        assert_eq!(found.len(), mixes.len() * seeds, "{column}");
+        found.dedup();
+        assert_eq!(found, mixes, "{column}");
     }
 }
 

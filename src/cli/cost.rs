@@ -5,6 +5,7 @@ use crate::attention::cost::{Flops, Input, Layer, Parameters, Readme, Thousands,
 use crate::attention::registry::{Shape, FUNCTIONS};
 use crate::attention::{AttentionConfig, Mixing, SelfAttention};
 use crate::experiment::Mix;
+use crate::files::write_atomically;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -263,13 +264,9 @@ fn details<'a>(counted: &'a [Counted], input: Input) -> Vec<Detail<'a>> {
 }
 
 fn write_csv(path: &std::path::Path, counted: &[Counted]) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut writer = csv::Writer::from_path(path)?;
+    let mut writer = csv::Writer::from_writer(Vec::new());
     for counted in counted {
         writer.serialize(&counted.line)?;
     }
-    writer.flush()?;
-    Ok(())
+    write_atomically(path, &writer.into_inner()?)
 }

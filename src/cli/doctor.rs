@@ -156,7 +156,7 @@ impl Report {
             Ok(cache) => self.folders.push(Folder::new("cache", cache)),
             Err(error) => self.problems.push(error.to_string()),
         }
-        for name in ["results", "plots"] {
+        for name in ["data", "results", "plots"] {
             self.folders.push(Folder::new(name, here.join(name)));
         }
         for folder in self.folders.iter().filter(|folder| !folder.writable) {
@@ -175,18 +175,19 @@ impl Report {
                 Err(error) => self.problems.push(format!("{error:#}")),
             }
         }
-        let lacking: Vec<&str> = self
-            .corpora
-            .iter()
-            .filter(|corpus| corpus.state != fetch::State::Ready)
-            .map(|corpus| corpus.name)
-            .collect();
+        let in_state = |states: &[fetch::State]| -> Vec<&str> {
+            self.corpora.iter().filter(|corpus| states.contains(&corpus.state)).map(|corpus| corpus.name).collect()
+        };
+        let lacking = in_state(&[fetch::State::Missing, fetch::State::Damaged]);
         if lacking.is_empty() {
             return;
         }
-        let names = lacking.join(" ");
+        let (names, damaged) = (lacking.join(" "), in_state(&[fetch::State::Damaged]).join(" "));
+        if !damaged.is_empty() {
+            self.notes.push(format!("not the files that are needed: {damaged} (`synthesizer data fetch {damaged}`)"));
+        }
         match self.tools.iter().find(|tool| tool.version.is_none()) {
-            None => self.notes.push(format!("not in the cache yet: {names} (`synthesizer data fetch {names}`)")),
+            None => self.notes.push(format!("not in the cache: {names} (`synthesizer data fetch {names}`)")),
             Some(tool) => self.problems.push(format!(
                 "{} is not there, which the corpora {names} are fetched with: install it, or put their files where \
                  `synthesizer data list` says",

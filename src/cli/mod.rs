@@ -37,7 +37,7 @@ enum Command {
     Parity(parity::Args),
     /// Measure time and memory
     Bench(bench::Args),
-    /// Read lines from stdin and translate or complete them with a trained run
+    /// Read lines from stdin; a trained run translates, completes, summarizes, answers or labels them
     Generate(generate::Args),
     /// List, fetch and inspect corpora
     Data(data::Args),

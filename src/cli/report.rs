@@ -1,6 +1,7 @@
 //! `synthesizer report`.
 
 use crate::report::export::{terminal::Terminal, Exporter};
+use crate::report::results::holds_columns;
 use crate::report::statistics::Summary;
 use crate::report::table::{Cell, Column, Table};
 use crate::report::{report, Options, Report, Selection};
@@ -30,7 +31,9 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<()> {
-    let selection = args.paths.iter().map(|path| select(path, &args.results)).collect::<Result<Vec<_>>>()?;
+    let selected = args.paths.iter().map(|path| select(path, &args.results)).collect::<Result<Vec<_>>>()?;
+    // the folder of all results selects everything, as no path does
+    let selection = selected.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default();
     let options = Options { results: args.results, plots: args.plots, published: args.published, selection };
     let report = report(&options)?;
     if args.json {
@@ -47,12 +50,13 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The profile and table that a path under the results, or under a folder of experiments, belongs to.
-fn select(path: &Path, results: &Path) -> Result<Selection> {
+/// The profile and table that a path under the results, or under a folder of experiments, belongs to; none for the folder
+/// of all of them.
+fn select(path: &Path, results: &Path) -> Result<Option<Selection>> {
     if path.is_file() && path.extension().is_some_and(|e| e == "toml") {
         let plan = crate::experiment::load(path)?.plan(results)?;
         let table = Some(plan.table).filter(|t| !t.is_empty());
-        return Ok(Selection { profile: plan.profile, table });
+        return Ok(Some(Selection { profile: plan.profile, table }));
     }
     let parts: Vec<String> = match path.strip_prefix(results) {
         Ok(rest) => names(rest),
@@ -64,9 +68,6 @@ fn select(path: &Path, results: &Path) -> Result<Selection> {
             }
         }
     };
-    let Some(profile) = parts.first() else {
-        bail!("{} names no profile: give a path such as {}/mini/table1", path.display(), results.display());
-    };
     let exists = path.exists() || results.join(parts.join("/")).exists();
     if !exists {
         bail!(
@@ -75,7 +76,10 @@ fn select(path: &Path, results: &Path) -> Result<Selection> {
             results.display()
         );
     }
-    Ok(Selection { profile: profile.clone(), table: parts.get(1).cloned() })
+    let Some(profile) = parts.first() else { return Ok(None) };
+    // the folder of custom experiments holds columns, not tables
+    let table = parts.get(1).filter(|_| !holds_columns(&results.join(profile)).unwrap_or(false));
+    Ok(Some(Selection { profile: profile.clone(), table: table.cloned() }))
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -135,11 +139,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results");
         std::fs::create_dir_all(results.join("mini/table2")).unwrap();
-        let selected = |path: &Path| select(path, &results).map(|s| (s.profile, s.table)).ok();
+        std::fs::create_dir_all(results.join("custom/mine/V-s1")).unwrap();
+        let selected = |path: &Path| select(path, &results).ok()?.map(|s| (s.profile, s.table));
         let table2 = Some(("mini".to_string(), Some("table2".to_string())));
         assert_eq!(selected(&results.join("mini/table2")), table2);
         assert_eq!(selected(&results.join("mini")), Some(("mini".into(), None)));
         assert_eq!(selected(Path::new("experiments/mini/table2")), table2);
-        assert_eq!(selected(Path::new("experiments/mini/table9")), None);
+        assert_eq!(selected(&results.join("custom/mine")), Some(("custom".into(), None)));
+        assert!(select(&results, &results).is_ok_and(|all| all.is_none()));
+        assert!(select(Path::new("experiments"), &results).is_ok_and(|all| all.is_none()));
+        assert!(select(Path::new("experiments/mini/table9"), &results).is_err());
     }
 }

@@ -169,6 +169,10 @@ fn check_files(run: &Run, corpus: &str, task: &str, found: &mut Findings) {
         let text = format!("`fields` has {} names", data.fields.len());
         let help = "give two, of the source and of the target: `fields = [\"article\", \"highlights\"]`";
         found.need(data.fields.len() == 2, &["data.fields", "data.corpus"], text, help);
+        if let [source, target] = &data.fields[..] {
+            let text = format!("source and target are both the field `{source}`");
+            found.need(source != target, &["data.fields"], text, "name two fields");
+        }
     }
 }
 
@@ -237,6 +241,9 @@ fn check_lengths(run: &Run, found: &mut Findings) {
     if run.task == TaskKind::Classification {
         let text = format!("`max_length = {longest}` has no room for two texts and their marks");
         found.need(longest >= 8, &["model.max_length"], text, "give 8 or more");
+        let text = format!("`batch_tokens = {batch}` has no room for `max_length = {longest}`");
+        let help = format!("give {longest} or more");
+        found.need(batch >= longest, &["train.batch_tokens", "model.max_length"], text, help);
     }
 }
 

@@ -150,7 +150,7 @@ impl CorpusKind {
         self == CorpusKind::Glue && set == "STS-B"
     }
 
-    /// Whether it has persona lines and a history, for `personas` and `history`.
+    /// Whether it has persona lines, for `personas`.
     pub fn has_personas(self) -> bool {
         matches!(self, CorpusKind::Parlai | CorpusKind::PersonaChat)
     }

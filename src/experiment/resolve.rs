@@ -137,6 +137,9 @@ impl Experiment {
                     look(format!("data.{key}"), typed, is_folder);
                 }
             }
+            if let (Some(folder), Some(set)) = (&section.folder, &section.set) {
+                look("data.set".into(), &Path::new(folder).join(set).to_string_lossy(), true);
+            }
         }
         problems
     }
@@ -308,6 +311,9 @@ impl Experiment {
                 }
                 "data.fields" if !corpus(|corpus| corpus == CorpusKind::JsonLines) => "only `json-lines` has fields",
                 "data.personas" if !corpus(CorpusKind::has_personas) => "this corpus has no persona lines",
+                "data.history" if task == TaskKind::Dialogue && all(&|scope| scope.data.corpus == CorpusKind::Text) => {
+                    "a line of corpus `text` is one text"
+                }
                 "data.history" | "data.vectors" if task != TaskKind::Dialogue => "it is for dialogue",
                 "data.window" if task != TaskKind::LanguageModelling => "it is for language modelling",
                 "data.max_source_tokens" if !matches!(task, TaskKind::Summarization | TaskKind::Dialogue) => {

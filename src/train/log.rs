@@ -11,19 +11,19 @@ pub struct Line {
     pub step: u64,
     /// Epoch, from 0.
     pub epoch: u64,
-    /// Nats per predicted token since the last line, label smoothing included.
+    /// Loss since the last line: nats per predicted token, label smoothing included; of a classifier, loss per row.
     pub loss: f64,
     /// Learning rate of this step.
     pub learning_rate: f64,
     /// Gradient norm of this step, before clipping.
     pub gradient_norm: f64,
-    /// Predicted tokens in all.
+    /// Predictions in all: tokens, of a classifier rows.
     pub tokens: u64,
-    /// Predicted tokens a second since the last line.
+    /// Predictions a second since the last line.
     pub tokens_per_second: f64,
     /// Share of that time spent on making batches.
     pub data_wait: f64,
-    /// Nats per token on dev, at evaluations.
+    /// Loss on dev, at evaluations, in the same unit without smoothing.
     pub dev_loss: Option<f64>,
     /// Its exponential, where tokens are predicted.
     pub dev_perplexity: Option<f64>,

@@ -108,6 +108,7 @@ fn the_same_input_gives_the_same_bytes() {
     };
     let (a, b) = (relative(&a), relative(&b));
     assert!(a.len() > 60 && a.iter().any(|f| f.0.ends_with("ende-alpha.png")));
+    assert_eq!(a.len(), b.len());
     for (x, y) in a.iter().zip(&b) {
         assert!(x == y, "{} differs", x.0.display());
     }
@@ -155,7 +156,6 @@ fn faulty_files_end_in_a_message_with_file_and_line() {
         std::fs::write(work.path(path), changed).unwrap();
         let error = work.error(&[]);
         assert!(error.contains(message), "{error}");
-        assert!(!error.contains("should not happen"));
     };
     let ende = "results/mini/table2/ende.csv";
     fault(ende, &|t| t[..t.len() - 30].to_string(), "results/mini/table2/ende.csv:18: the last line has no end");

@@ -45,8 +45,8 @@ pub fn figure(column: &Column) -> Option<Figure> {
     for (at, (name, curves)) in panels.iter().enumerate() {
         let values = || curves.iter().flat_map(|c| c.2.iter().copied());
         let last = values().map(|v| v.0).fold(1.0, f64::max);
-        // The steep start would press the rest flat: what lies above the value at a sixth of the steps is cut off.
-        let top = curves.iter().filter_map(|c| value_at(&c.2, last / 6.0)).fold(f64::NEG_INFINITY, f64::max);
+        // The steep start would press the rest flat: the axis ends at the highest value after a sixth of the steps.
+        let top = curves.iter().filter_map(|c| highest_from(&c.2, last / 6.0)).fold(f64::NEG_INFINITY, f64::max);
         let values = || curves.iter().flat_map(|c| c.2.iter().copied()).filter(|v| v.1 <= top);
         let perplexity = *name == PERPLEXITY;
         let y = if perplexity {
@@ -87,12 +87,13 @@ pub fn figure(column: &Column) -> Option<Figure> {
     Some(Figure { stem: format!("{}-training", column.stem), caption, canvas })
 }
 
-/// The value of a curve at a step: that of the first point there or later, or of the last.
-fn value_at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
-    curve.iter().find(|v| v.0 >= step).or(curve.last()).map(|v| v.1)
+/// The highest value of a curve at a step or later, or else the last.
+fn highest_from(curve: &[(f64, f64)], step: f64) -> Option<f64> {
+    let later = curve.iter().filter(|v| v.0 >= step).map(|v| v.1).reduce(f64::max);
+    later.or(curve.last().map(|v| v.1))
 }
 
-/// The part of a curve from where it first comes below `high`, beginning at the crossing; later peaks are cut to it.
+/// The part of a curve from where it first comes below `high`, beginning at the crossing.
 fn below(curve: &[(f64, f64)], high: f64) -> Vec<(f64, f64)> {
     let Some(first) = curve.iter().position(|v| v.1 <= high) else { return Vec::new() };
     let mut part = Vec::new();
@@ -142,4 +143,18 @@ fn mean(runs: &[&RunFolder], value: impl Fn(&LogLine) -> Option<f64>) -> Vec<(f6
         .filter(|(_, values)| !shared || values.len() == runs.len())
         .filter_map(|(step, values)| Some((step as f64, Summary::of(values)?.mean)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_that_rises_again_is_shown_whole() {
+        let curve = [(10.0, 9.0), (20.0, 4.0), (30.0, 2.0), (40.0, 5.0), (60.0, 7.0)];
+        assert_eq!(highest_from(&curve, 10.0), Some(9.0));
+        assert_eq!(highest_from(&curve, 15.0), Some(7.0));
+        assert_eq!(highest_from(&curve, 99.0), Some(7.0));
+        assert_eq!(below(&curve, 7.0), [(14.0, 7.0), (20.0, 4.0), (30.0, 2.0), (40.0, 5.0), (60.0, 7.0)]);
+    }
 }

@@ -67,7 +67,11 @@ pub fn signatures(columns: &[(&Column, String, &str)]) -> Vec<String> {
         for row in &column.rows {
             for (key, signature) in &row.signatures {
                 let key = key.trim_end_matches(".signature");
-                let metric = metric::heading_of(key.rsplit('.').next().unwrap_or(key));
+                let metric = match key.rsplit('.').next().unwrap_or(key) {
+                    // one signature for all of them
+                    "rouge" => "ROUGE".to_string(),
+                    name => metric::heading_of(name),
+                };
                 let at = found.iter().position(|f| f.0 == metric && f.1 == *signature).unwrap_or_else(|| {
                     found.push((metric.clone(), signature.clone(), Vec::new()));
                     found.len() - 1
