@@ -1,6 +1,7 @@
 //! How an error becomes an exit code.
 
 use crate::interrupt::Interrupted;
+use crate::terminal::tell;
 use std::process::ExitCode;
 
 /// Errors on which the exit code depends; every other error is the user's to mend (exit code 2).
@@ -55,13 +56,13 @@ pub fn catch_panics() {
             std::process::exit(0);
         }
         if ["not enough memory", "out of memory"].iter().any(|text| first.contains(text)) {
-            eprintln!("error: out of memory: {first}");
-            eprintln!("  try a smaller train.batch_tokens with a larger train.accumulate, or a smaller model");
+            tell(&format!("error: out of memory: {first}"));
+            tell("  try a smaller train.batch_tokens with a larger train.accumulate, or a smaller model");
         } else {
             let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
-            eprintln!("error: this should not happen: {first}{}", place.unwrap_or_default());
+            tell(&format!("error: this should not happen: {first}{}", place.unwrap_or_default()));
         }
-        eprintln!("  results and checkpoints written so far are kept");
+        tell("  results and checkpoints written so far are kept");
         std::process::exit(1);
     }));
 }

@@ -4,6 +4,7 @@
 //! flag; whatever takes long asks [`check`] every now and then and returns its error as it returns any other. What it had
 //! finished by then is saved, half-written files are removed, and the command line turns the error into exit code 130.
 
+use crate::terminal::tell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -22,7 +23,7 @@ pub fn listen() -> Result<(), ctrlc::Error> {
         if ASKED.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
-        eprintln!("\nstopping, and saving what there is; once more to leave at once");
+        tell("\nstopping, and saving what there is; once more to leave at once");
     })
 }
 

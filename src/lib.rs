@@ -17,4 +17,5 @@ pub mod metric;
 pub mod model;
 pub mod report;
 pub mod task;
+pub mod terminal;
 pub mod train;

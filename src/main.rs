@@ -2,15 +2,16 @@
 
 use clap::Parser;
 use std::process::ExitCode;
+use synthesizer::terminal::tell;
 
 fn main() -> ExitCode {
     synthesizer::error::catch_panics();
     match synthesizer::cli::Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            tell(&format!("error: {error}"));
             for cause in error.chain().skip(1) {
-                eprintln!("  caused by: {cause}");
+                tell(&format!("  caused by: {cause}"));
             }
             synthesizer::error::exit_code(&error)
         }

@@ -2,6 +2,7 @@
 
 use crate::experiment::Run;
 use crate::task::{self, Cut};
+use crate::terminal::tell;
 use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
 use anyhow::{bail, Context, Result};
@@ -70,11 +71,15 @@ impl Session {
         }
         let mut stdout = std::io::stdout().lock();
         let lines = std::mem::take(&mut self.batch);
-        for (index, (input, output)) in lines.iter().zip(self.generator.generate(&lines)?).enumerate() {
+        let (answers, failure) = match self.generator.generate(&lines) {
+            Ok(answers) => (answers, None),
+            Err(_) => self.one_by_one(&lines),
+        };
+        for (index, (input, output)) in lines.iter().zip(answers).enumerate() {
             if let Some(Cut { tokens, taken, from_end }) = output.cut {
                 let which = if from_end { "last" } else { "first" };
                 let line = self.first + index;
-                eprintln!("line {line}: {tokens} tokens, of which the model takes the {which} {taken}");
+                tell(&format!("line {line}: {tokens} tokens, of which the model takes the {which} {taken}"));
             }
             let written = if self.json {
                 writeln!(stdout, "{}", serde_json::json!({ "input": input, "output": output.text }))
@@ -87,6 +92,18 @@ impl Session {
             }
         }
         self.first += lines.len();
-        Ok(true)
+        failure.map_or(Ok(true), Err)
+    }
+
+    /// The answers up to the first line that has none, and why it has none.
+    fn one_by_one(&self, lines: &[String]) -> (Vec<task::Answer>, Option<anyhow::Error>) {
+        let mut answers = Vec::new();
+        for (index, line) in lines.iter().enumerate() {
+            match self.generator.generate(std::slice::from_ref(line)) {
+                Ok(answer) => answers.extend(answer),
+                Err(error) => return (answers, Some(error.context(format!("line {} of stdin", self.first + index)))),
+            }
+        }
+        (answers, None)
     }
 }

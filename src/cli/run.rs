@@ -5,6 +5,7 @@ use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{self, Plan, PlannedRun};
 use crate::files::write_atomically;
 use crate::task;
+use crate::terminal::{say, tell};
 use crate::train::device::{self, DeviceChoice};
 use crate::train::interrupt::Interrupt;
 use crate::train::memory;
@@ -94,13 +95,11 @@ pub fn run(args: Args) -> Result<()> {
     }
     memory::keep_freed();
     if args.fresh && !args.dry_run {
-        for planned in wanted.iter().flat_map(Wanted::runs) {
-            clear(&planned.folder)?;
-        }
+        start_again(&wanted)?;
     }
     let mut waiting = 0;
     for wanted in &wanted {
-        waiting += print_plan(wanted, args.name.is_none())?;
+        waiting += print_plan(wanted, &args)?;
     }
     if args.dry_run {
         return Ok(());
@@ -109,21 +108,21 @@ pub fn run(args: Args) -> Result<()> {
         return side_by_side(&args, &wanted);
     }
     if args.name.is_none() {
-        eprintln!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads());
+        tell(&format!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads()));
     }
     let interrupt = Interrupt::after(args.stop_after.unwrap_or(u64::MAX)).listen()?;
-    let mut failure = None;
+    let mut failed = Vec::new();
     for wanted in &wanted {
         for planned in wanted.runs() {
             if matches!(standing(planned)?, Standing::Done) {
                 continue;
             }
             match train(planned, device, &args, &interrupt) {
-                Ok(row) => outcome::save(&planned.folder, &row)?,
+                Ok(()) => {}
                 // one run that diverges doesn't take the others with it
-                Err(error) if matches!(error.downcast_ref(), Some(Outcome::Failed(_))) => {
-                    eprintln!("error: {error}");
-                    failure = failure.or(Some(error));
+                Err(error) if matches!(error.downcast_ref(), Some(Outcome::Failed(_))) && waiting > 1 => {
+                    tell(&format!("error: {error}"));
+                    failed.push(planned.name.as_str());
                 }
                 Err(error) => return Err(error),
             }
@@ -134,10 +133,25 @@ pub fn run(args: Args) -> Result<()> {
         }
         if args.name.is_none() {
             wanted.write_csv()?;
-            println!("{}", wanted.plan.results_csv.display());
+            say(&wanted.plan.results_csv.display().to_string());
         }
     }
-    failure.map_or(Ok(()), Err)
+    match failed.as_slice() {
+        [] => Ok(()),
+        names => {
+            Err(Outcome::Failed(format!("{} failed, see above; the other runs are done", names.join(", "))).into())
+        }
+    }
+}
+
+/// Throws away what earlier calls left of the wanted runs, unless another process trains one of them.
+fn start_again(wanted: &[Wanted]) -> Result<()> {
+    let runs = || wanted.iter().flat_map(Wanted::runs);
+    let _locks = runs().map(|planned| lock(&planned.folder)).collect::<Result<Vec<_>>>()?;
+    runs().try_for_each(|planned| clear(&planned.folder))?;
+    wanted.iter().try_for_each(|wanted| {
+        outcome::forget(&wanted.plan.results_csv, &wanted.runs().map(|planned| &planned.run).collect::<Vec<_>>())
+    })
 }
 
 fn plans(args: &Args) -> Result<Vec<Wanted>> {
@@ -176,11 +190,12 @@ pub(super) fn standing(planned: &PlannedRun) -> Result<Standing> {
     if found.hash() != planned.hash {
         bail!(
             "{}: holds a run of other settings (config {}, wanted {}): {}. \
-             Start again with --fresh, or keep it under another experiment's name",
+             Start it again with --fresh --only {}, or keep it under another experiment's name",
             planned.folder.display(),
             found.hash(),
             planned.hash,
-            differences(&text, &planned.run.to_toml())
+            differences(&text, &planned.run.to_toml()),
+            planned.name
         );
     }
     if outcome::load(&planned.folder)?.is_some() {
@@ -205,8 +220,8 @@ fn differences(found: &str, wanted: &str) -> String {
     format!("there: {}; here: {}", only(&found, &wanted), only(&wanted, &found))
 }
 
-/// Prints a file's runs, if `say`; how many are left to train.
-fn print_plan(wanted: &Wanted, say: bool) -> Result<usize> {
+/// Prints a file's runs, unless one of several processes asks; how many are left to train.
+fn print_plan(wanted: &Wanted, args: &Args) -> Result<usize> {
     let runs: Vec<&PlannedRun> = wanted.runs().collect();
     let mut waiting = 0;
     let mut lines =
@@ -214,7 +229,7 @@ fn print_plan(wanted: &Wanted, say: bool) -> Result<usize> {
     let widest = runs.iter().map(|planned| planned.name.chars().count()).max().unwrap_or(0);
     for planned in runs {
         let run = &planned.run;
-        let standing = match standing(planned)? {
+        let standing = match if args.fresh { Standing::New } else { standing(planned)? } {
             Standing::Done => "done".to_string(),
             Standing::Started(step) => format!("goes on after step {step}"),
             Standing::New => "to do".to_string(),
@@ -228,8 +243,8 @@ fn print_plan(wanted: &Wanted, say: bool) -> Result<usize> {
             run.train.batch_tokens * run.train.accumulate,
         ));
     }
-    if say {
-        println!("{}", lines.join("\n"));
+    if args.name.is_none() {
+        say(&lines.join("\n"));
     }
     Ok(waiting)
 }
@@ -271,14 +286,13 @@ fn lock(folder: &Path) -> Result<File> {
     }
 }
 
-fn train(
-    planned: &PlannedRun,
-    device: Device,
-    args: &Args,
-    interrupt: &Interrupt,
-) -> Result<serde_json::Map<String, serde_json::Value>> {
+fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrupt) -> Result<()> {
     let run = &planned.run;
     let _lock = lock(&planned.folder)?;
+    let standing = standing(planned)?;
+    if matches!(standing, Standing::Done) {
+        return Ok(()); // by another process, since the plan was made
+    }
     let task = task::build(run, device).with_context(|| planned.name.clone()).map_err(|error| {
         tell_interrupt(error, || {
             format!(
@@ -287,7 +301,6 @@ fn train(
             )
         })
     })?;
-    let standing = standing(planned)?;
     write_atomically(&config_file(&planned.folder), run.to_toml().as_bytes())?;
     task.save_assets(&planned.folder)?;
     let done = if let Standing::Started(step) = standing { step } else { 0 };
@@ -328,6 +341,7 @@ fn train(
     let metrics: Vec<String> =
         trained.metrics.iter().filter_map(|(name, value)| Some(format!("{name} {:.3}", value.as_f64()?))).collect();
     let time = clock(Duration::from_secs_f64(trained.train_seconds + trained.score_seconds));
-    eprintln!("{}: done in {time}: {}", planned.name, metrics.join(", "));
-    Ok(row)
+    outcome::save(&planned.folder, &row)?;
+    tell(&format!("{}: done in {time}: {}", planned.name, metrics.join(", ")));
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use super::run::{standing, Args, Standing, Wanted};
 use crate::error::Outcome;
 use crate::experiment::PlannedRun;
+use crate::terminal::{say, tell};
 use crate::train::interrupt::Interrupt;
 use anyhow::{bail, Context, Result};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(super) fn side_by_side(args: &Args, all: &[Wanted]) -> Result<()> {
     }
     let jobs = usize::from(args.jobs).min(queue.len());
     let threads = (args.threads.unwrap_or_else(tch::get_num_threads) / jobs as i32).max(1);
-    eprintln!("{} to train, {jobs} at a time with {threads} threads each", queue.len());
+    tell(&format!("{} to train, {jobs} at a time with {threads} threads each", queue.len()));
     let interrupt = Interrupt::default().listen()?;
     let program = std::env::current_exe().context("cannot find this program to start it again")?;
     let next = AtomicUsize::new(0);
@@ -45,7 +46,7 @@ pub(super) fn side_by_side(args: &Args, all: &[Wanted]) -> Result<()> {
     });
     for wanted in all {
         wanted.write_csv()?;
-        println!("{}", wanted.plan.results_csv.display());
+        say(&wanted.plan.results_csv.display().to_string());
     }
     let mut failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     let interrupted = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Outcome::Interrupted(_)));
@@ -98,11 +99,13 @@ fn child(
     }
 }
 
-/// A group of its own, so that Ctrl-C on the terminal reaches the child once, through us; and it stops if we are killed.
-#[cfg(target_os = "linux")]
+/// A group of its own, so that Ctrl-C on the terminal reaches the child once, through us; on Linux it also stops if we are
+/// killed.
+#[cfg(unix)]
 fn bind(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
+    #[cfg(target_os = "linux")]
     // SAFETY: prctl is async-signal-safe, and nothing else is done between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -112,7 +115,7 @@ fn bind(command: &mut Command) {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(unix))]
 fn bind(_command: &mut Command) {}
 
 #[cfg(unix)]

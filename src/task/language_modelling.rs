@@ -66,7 +66,8 @@ impl Generator for Completer {
         lines
             .iter()
             .map(|line| {
-                let limit = SourceLimit { tokens: self.max_length - 1, keep_end: false };
+                // of a long beginning the end counts most, and some room is for what follows
+                let limit = SourceLimit { tokens: (self.max_length * 3 / 4).max(1), keep_end: true };
                 let (beginning, cut) = encode_line(&self.tokenizer, line, limit)?;
                 Ok(Answer { text: self.tokenizer.decode(&self.complete(&beginning)?)?, cut })
             })

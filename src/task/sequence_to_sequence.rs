@@ -7,8 +7,9 @@ use crate::attention::SelfAttention;
 use crate::data::token_store::{SourceLimit, TokenStore};
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::data::{self, Corpus, Examples, Prepared};
-use crate::decode::beam::{beam_search, BeamOptions};
+use crate::decode::beam::{beam_search, BeamError, BeamOptions};
 use crate::decode::Stepper;
+use crate::error::Outcome;
 use crate::experiment::{DecodeConfig, Run, TaskKind};
 use crate::interrupt;
 use crate::model::decoder::DecoderState;
@@ -80,7 +81,11 @@ impl Writer {
                 end: END,
             };
             let mut stepper = DecoderStepper { model: &self.model, state: self.model.start(&memory)?, device };
-            for (&row, hypothesis) in rows.iter().zip(beam_search(&mut stepper, rows.len(), &options)?) {
+            let found = beam_search(&mut stepper, rows.len(), &options).map_err(|error| match error {
+                BeamError::NotANumber { .. } => Outcome::Failed(error.to_string()).into(),
+                error => anyhow::Error::from(error),
+            })?;
+            for (&row, hypothesis) in rows.iter().zip(found) {
                 hypotheses[row] = hypothesis.tokens;
             }
         }

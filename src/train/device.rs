@@ -1,6 +1,7 @@
 //! Where tensors live: `--device auto|cpu|cuda`.
 
 use super::libtorch;
+use crate::terminal::tell;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tch::{Cuda, Device, Kind, Tensor};
@@ -36,7 +37,7 @@ pub fn resolve(choice: DeviceChoice) -> anyhow::Result<Device> {
         DeviceChoice::Auto => match probe() {
             Ok(()) => Ok(Device::Cuda(0)),
             Err(error) => {
-                eprintln!("warning: a CUDA device is there but does not work, so the CPU is used: {error}");
+                tell(&format!("warning: a CUDA device is there but does not work, so the CPU is used: {error}"));
                 Ok(Device::Cpu)
             }
         },

@@ -113,6 +113,39 @@ pub fn write_column(csv_path: &Path, planned: &[PlannedRun]) -> Result<()> {
     write_atomically(csv_path, &writer.into_inner()?)
 }
 
+/// Takes the rows of some runs out of a column's CSV; without a row left there is no file.
+pub fn forget(csv_path: &Path, runs: &[&Run]) -> Result<()> {
+    if !csv_path.exists() {
+        return Ok(());
+    }
+    let reading = || format!("{}: cannot read; remove it to start again", csv_path.display());
+    let mut reader = csv::Reader::from_path(csv_path).with_context(reading)?;
+    let header = reader.headers().with_context(reading)?.clone();
+    let place = |name| header.iter().position(|column| column == name);
+    let [mix, variant, seed] = ["mix", "variant", "seed"].map(place);
+    let gone = |record: &csv::StringRecord| {
+        let at = |place: Option<usize>| place.and_then(|place| record.get(place)).unwrap_or_default();
+        runs.iter().any(|run| {
+            let named = run.variant.as_deref().unwrap_or_default();
+            at(mix) == run.mix.to_string() && at(variant) == named && at(seed) == run.seed.to_string()
+        })
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&header)?;
+    let mut kept = 0;
+    for record in reader.records() {
+        let record = record.with_context(reading)?;
+        if !gone(&record) {
+            writer.write_record(&record)?;
+            kept += 1;
+        }
+    }
+    if kept == 0 {
+        return std::fs::remove_file(csv_path).with_context(|| format!("{}: cannot remove", csv_path.display()));
+    }
+    write_atomically(csv_path, &writer.into_inner()?)
+}
+
 fn cell(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),

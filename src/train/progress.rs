@@ -1,5 +1,6 @@
 //! Telling a person how far it is: bars on a terminal, plain lines otherwise.
 
+use crate::terminal::tell;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -42,7 +43,7 @@ impl Progress {
     pub fn status(&self, name: &str, step: u64, steps: u64, status: &str, left: Duration) {
         match self {
             Self::Bar(bar) => bar.set_message(status.to_string()),
-            Self::Lines => eprintln!("{name}: step {step}/{steps}, {status}, {} left", clock(left)),
+            Self::Lines => tell(&format!("{name}: step {step}/{steps}, {status}, {} left", clock(left))),
             Self::Silent => {}
         }
     }
@@ -50,8 +51,8 @@ impl Progress {
     /// A line that stays.
     pub fn say(&self, line: &str) {
         match self {
-            Self::Bar(bar) => bar.suspend(|| eprintln!("{line}")),
-            Self::Lines => eprintln!("{line}"),
+            Self::Bar(bar) => bar.suspend(|| tell(line)),
+            Self::Lines => tell(line),
             Self::Silent => {}
         }
     }
