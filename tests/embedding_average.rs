@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use std::collections::HashSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use synthesizer::metric::embedding_average::{signature, words, EmbeddingAverage, WordVectors};
 use synthesizer::metric::tokenize::contractions;
@@ -128,4 +129,28 @@ fn contractions_are_split_as_nltk_does() {
     }
     assert_eq!(words("I don't; you CANNOT.").join(" "), "i do n't ; you can not .");
     assert!(signature(Path::new("some/glove.6B.300d.txt")).contains("|vectors:glove.6B.300d.txt|"));
+}
+
+#[test]
+fn gzipped_vectors_read_as_plain_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vectors.txt.gz");
+    // Two members one after the other, as gzip files may be joined.
+    let mut packed = Vec::new();
+    for part in ["a 1 0\nb 0", " 2\nc 3 3\n"] {
+        let mut gzip = flate2::write::GzEncoder::new(&mut packed, flate2::Compression::default());
+        gzip.write_all(part.as_bytes()).unwrap();
+        gzip.finish().unwrap();
+    }
+    std::fs::write(&path, &packed).unwrap();
+    let needed: HashSet<String> = strings(&["a", "b", "c"]).into_iter().collect();
+    let vectors = WordVectors::read(&path, &needed).unwrap();
+    assert_eq!((vectors.dimensions(), vectors.known()), (2, 3));
+    assert_close(cosine(&vectors, &["a"], &["b"]), 0.0);
+    assert_close(cosine(&vectors, &["a"], &["c"]), 0.5f64.sqrt());
+    for broken in [&packed[..packed.len() - 9], b"a 1 0\n"] {
+        std::fs::write(&path, broken).unwrap();
+        let error = format!("{:#}", WordVectors::read(&path, &needed).unwrap_err());
+        assert!(error.contains("vectors.txt.gz (no gzip file, or cut short): "), "{error}");
+    }
 }

@@ -10,11 +10,13 @@
 //!
 //! **Files.** GloVe's text form: a line a word, then its numbers, single blanks between. The number of numbers is that of the
 //! first line; a word may itself hold blanks (`. . .`). A first line of two whole numbers is word2vec's header, words and
-//! numbers a word. Files are of 1 to 5 GB: they are read through, and only the vectors of words that are needed stay.
+//! numbers a word. Files are of 1 to 5 GB, or gzipped: they are read through, and only the vectors of words that are needed
+//! stay.
 
 use super::mean::Mean;
 use super::tokenize::{contractions, lower_case_words};
 use anyhow::{bail, Context};
+use flate2::bufread::MultiGzDecoder;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -33,21 +35,28 @@ pub struct WordVectors {
 }
 
 impl WordVectors {
-    /// Reads a file, and keeps the vectors of the `needed` words. Of a word that comes twice the first one counts.
+    /// Reads a file, and keeps the vectors of the `needed` words. Of a word that comes twice the first one counts. A name
+    /// that ends in `.gz` is decompressed while it is read.
     ///
     /// # Errors
-    /// A file that can't be read, that has no vector or not as many as its header says, or a line that is not a word and as
+    /// A file that can't be read or decompressed, that has no vector or not as many as its header says, or a line that is not a word and as
     /// many finite numbers as the first; they name file and line.
     pub fn read(path: &Path, needed: &HashSet<String>) -> anyhow::Result<WordVectors> {
         let open = || format!("cannot read the word vectors {}", path.display());
-        let mut file = BufReader::with_capacity(1 << 20, File::open(path).with_context(open)?);
+        let plain = BufReader::with_capacity(1 << 20, File::open(path).with_context(open)?);
+        let gzipped = path.extension().is_some_and(|extension| extension == "gz");
+        let mut file: Box<dyn BufRead> = match gzipped {
+            true => Box::new(BufReader::with_capacity(1 << 20, MultiGzDecoder::new(plain))),
+            false => Box::new(plain),
+        };
         let (mut dimensions, mut promised) = (None, None);
         let mut vectors = HashMap::new();
         let (mut sum, mut lines, mut count) = (Vec::new(), 0, 0u64);
         let (mut line, mut vector) = (Vec::new(), Vec::new());
         loop {
             line.clear();
-            if file.read_until(b'\n', &mut line).with_context(open)? == 0 {
+            let read = file.read_until(b'\n', &mut line);
+            if read.with_context(|| if gzipped { open() + " (no gzip file, or cut short)" } else { open() })? == 0 {
                 break;
             }
             lines += 1;
