@@ -185,7 +185,7 @@ fn broken_json_lines_end_in_file_and_line() {
     for (line, expected) in [
         (
             r#"{"article": "a", "highl"#,
-            "x.jsonl, line 2: column 23: EOF while parsing a string; is the file cut short?",
+            "x.jsonl, line 2: the JSON object breaks off at column 23; is the file cut short?",
         ),
         (
             r#"{"text": "a", "id": 3, "highlights": "b"}"#,
@@ -194,17 +194,19 @@ fn broken_json_lines_end_in_file_and_line() {
         (r#"{"article": "a"}"#, "x.jsonl, line 2: there is no field \"highlights\", only article;"),
         (
             r#"{"article": "a", "highlights": ["b"]}"#,
-            "x.jsonl, line 2: column 31: field \"highlights\": invalid type: sequence",
+            "x.jsonl, line 2: field \"highlights\": invalid type: sequence, expected a string, column 31",
         ),
         (r#"{"article": "a", "article": "b"}"#, "field \"article\" is there twice"),
-        (r#"["a", "b"]"#, "line 2: column 0: invalid type: sequence, expected an object"),
-        (r#"{"article": "a", "highlights": "b"} {}"#, "line 2: column 37: trailing characters"),
-        ("\n", "x.jsonl, line 2: column 0: EOF"),
+        (r#"["a", "b"]"#, "line 2: invalid type: sequence, expected an object"),
+        (r#"{"article": "a", "highlights": "b"} {}"#, "line 2: trailing characters, column 37"),
+        ("\n", "x.jsonl, line 2: the line is blank, where a JSON object should be"),
     ] {
         std::fs::write(&path, format!("{good}\n{line}\n")).unwrap();
         let error = message(read(&config));
         assert!(error.contains(expected), "{error}");
     }
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(message(read(&config)), format!("data.train: there is no file {}", path.display()));
     std::fs::write(&path, [good.as_bytes(), b"\n{\"article\": \"caf\xe9\"}\n"].concat()).unwrap();
     assert!(message(read(&config)).contains("x.jsonl, line 2: invalid UTF-8"));
     std::fs::write(&path, "").unwrap();

@@ -11,6 +11,7 @@ pub mod fetch;
 pub mod files;
 pub mod home_assistant;
 pub mod inspect;
+pub mod json;
 pub mod json_lines;
 pub mod labelled;
 pub mod lines;
@@ -132,7 +133,7 @@ pub fn load(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
         CorpusKind::Text => text::corpus(config, task),
         CorpusKind::NewsTitles => news_articles::titles(&fetch::ensure(&catalog::NEWS_ARTICLES)?),
         CorpusKind::CnnStories => stories::read(&config.stories, &SplitFiles::of(config)),
-        CorpusKind::JsonLines => json_lines::read(&config.fields, &SplitFiles::of(config)),
+        CorpusKind::JsonLines => json_lines::read(&config.fields, task, &SplitFiles::of(config)),
         CorpusKind::Chatterbot => chatterbot::read(&fetch::ensure(&catalog::CHATTERBOT)?, config.history),
         CorpusKind::Parlai => parlai::read(&SplitFiles::of(config), History::of(config)),
         CorpusKind::PersonaChat => persona_chat::read(&SplitFiles::of(config), History::of(config)),

@@ -74,15 +74,23 @@ pub fn hash_pairs(
     hasher: &mut Hasher,
     pair: impl Fn(usize) -> anyhow::Result<(String, String)> + Sync,
 ) -> anyhow::Result<()> {
+    hash_rows(rows, 2, hasher, |row| pair(row).map(|(source, target)| vec![source, target]))
+}
+
+/// As [`hash_pairs`], of rows of so many texts.
+pub fn hash_rows(
+    rows: usize,
+    columns: usize,
+    hasher: &mut Hasher,
+    texts: impl Fn(usize) -> anyhow::Result<Vec<String>> + Sync,
+) -> anyhow::Result<()> {
     hasher.number(rows as u64);
-    hasher.number(2);
+    hasher.number(columns as u64);
     for start in (0..rows).step_by(1000) {
         interrupt::check()?;
-        let pairs: Vec<_> = (start..rows.min(start + 1000)).into_par_iter().map(&pair).collect();
-        for pair in pairs {
-            let (source, target) = pair?;
-            hasher.text(&source);
-            hasher.text(&target);
+        let read: Vec<_> = (start..rows.min(start + 1000)).into_par_iter().map(&texts).collect();
+        for row in read {
+            row?.iter().for_each(|text| hasher.text(text));
         }
     }
     Ok(())

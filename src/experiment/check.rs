@@ -162,13 +162,17 @@ fn check_files(run: &Run, corpus: &str, task: &str, found: &mut Findings) {
         found.need(sets.contains(&data.set.as_str()), &["data.set", "data.corpus"], text, help);
     }
     if data.corpus == CorpusKind::CnnStories {
-        let help = "name the folders of .story files: `stories = [\"data/cnn_dailymail/cnn_stories\"]`";
+        let help = "name the folders of .story files: `stories = [\"data/cnn_dailymail/cnn/stories\"]`";
         found.need(!data.stories.is_empty(), &["data.stories", "data.corpus"], "`stories` isn't given".into(), help);
     }
     if data.corpus == CorpusKind::JsonLines {
-        let text = format!("`fields` has {} names", data.fields.len());
-        let help = "give two, of the source and of the target: `fields = [\"article\", \"highlights\"]`";
-        found.need(data.fields.len() == 2, &["data.fields", "data.corpus"], text, help);
+        let (count, help) = match run.task.has_target() {
+            true => (2, "give two, of the source and of the target: `fields = [\"article\", \"highlights\"]`"),
+            false => (1, "give one, of the text: `fields = [\"text\"]`"),
+        };
+        let names = data.fields.len();
+        let text = format!("`fields` has {names} {}", if names == 1 { "name" } else { "names" });
+        found.need(names == count, &["data.fields", "data.corpus"], text, help);
         if let [source, target] = &data.fields[..] {
             let text = format!("source and target are both the field `{source}`");
             found.need(source != target, &["data.fields"], text, "name two fields");

@@ -59,7 +59,7 @@ pub enum CorpusKind {
     NewsTitles,
     /// CNN/DailyMail's `.story` files with lists of URLs (summarization).
     CnnStories,
-    /// JSON Lines with a field for each side (summarization).
+    /// JSON Lines with a field for each side (summarization), or with one of text (language modelling).
     JsonLines,
     /// Exchanges of the `chatterbot-corpus` package (dialogue).
     Chatterbot,
@@ -111,7 +111,8 @@ impl CorpusKind {
         match self {
             CorpusKind::HomeAssistant | CorpusKind::Reverse => task == TaskKind::Translation,
             CorpusKind::NewsArticles => task == TaskKind::LanguageModelling,
-            CorpusKind::NewsTitles | CorpusKind::CnnStories | CorpusKind::JsonLines => task == TaskKind::Summarization,
+            CorpusKind::NewsTitles | CorpusKind::CnnStories => task == TaskKind::Summarization,
+            CorpusKind::JsonLines => matches!(task, TaskKind::Summarization | TaskKind::LanguageModelling),
             CorpusKind::Chatterbot | CorpusKind::Parlai | CorpusKind::PersonaChat => task == TaskKind::Dialogue,
             CorpusKind::BbcTopics
             | CorpusKind::MovieSentences
@@ -191,7 +192,7 @@ pub struct DataConfig {
     /// `cnn-stories`: folders of `.story` files.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stories: Vec<PathBuf>,
-    /// `json-lines`: names of the fields of source and target.
+    /// `json-lines`: names of the fields of source and target, or of the only text.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fields: Vec<String>,
     /// `parlai` and `persona-chat`: whether the model sees the persona lines.

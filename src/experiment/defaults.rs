@@ -29,7 +29,7 @@ pub fn data(task: TaskKind) -> DataConfig {
         folder: PathBuf::new(),
         set: String::new(),
         stories: vec![],
-        fields: vec![], // `json-lines`: article and highlights
+        fields: vec![], // `json-lines`: see `fields`
         personas: true,
         history: 0,
         vectors: PathBuf::new(),
@@ -41,8 +41,11 @@ pub fn data(task: TaskKind) -> DataConfig {
     }
 }
 
-/// `data.fields` of corpus `json-lines`: CNN/DailyMail's.
-pub const FIELDS: [&str; 2] = ["article", "highlights"];
+/// `data.fields` of corpus `json-lines`: CNN/DailyMail's, or C4's where the task has no target.
+pub fn fields(task: TaskKind) -> Vec<String> {
+    let names: &[&str] = if task.has_target() { &["article", "highlights"] } else { &["text"] };
+    names.iter().map(|name| name.to_string()).collect()
+}
 
 /// `[model]`
 pub fn model(task: TaskKind) -> ModelConfig {

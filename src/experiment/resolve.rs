@@ -187,7 +187,7 @@ impl Experiment {
             data.target = typed_language(|data| data.target.clone());
         }
         if data.corpus == CorpusKind::JsonLines && data.fields.is_empty() {
-            data.fields = defaults::FIELDS.map(String::from).to_vec();
+            data.fields = defaults::fields(task);
         }
         let model_layers: [Option<&ModelToml>; 2] = [typed.model.as_ref(), over.and_then(|over| over.model.as_ref())];
         model_layers.into_iter().flatten().for_each(|section| section.lay_over(&mut model));
