@@ -135,7 +135,51 @@ fn of_the_papers_corpora_missing_wrong_and_whole_files_are_told_apart() {
     fs::write(data.join("test.csv"), "\"1\",\"t\",\"d\"\n".repeat(7600)).unwrap();
     let output = fetch_in(folder.path(), "ag-news");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("test.csv: 7,600 rows, but other bytes than the file known here\n"));
+    let said = text(&output.stdout);
+    let other = "  other    data/ag_news_csv/test.csv: 7,600 rows, but other bytes than the file known here\n";
+    assert!(said.contains(other), "{said}");
+    // A file that can't be looked at is not a missing one.
+    fs::remove_file(data.join("test.csv")).unwrap();
+    std::os::unix::fs::symlink("test.csv", data.join("test.csv")).unwrap();
+    let output = fetch_in(folder.path(), "ag-news");
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(2));
+    let wrong = "  WRONG    data/ag_news_csv/test.csv: can't look at data/ag_news_csv/test.csv: Too many levels";
+    assert!(said.contains(wrong), "{said}");
+}
+
+#[test]
+fn a_pattern_is_there_when_as_many_files_are_as_should_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data/c4/en");
+    fs::create_dir_all(&data).unwrap();
+    let state = || {
+        let output = synthesizer(&folder.path().join("cache"), folder.path(), &["data", "list", "--json"]);
+        let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        list.as_array().unwrap().iter().find(|entry| entry["name"] == "c4").unwrap()["state"].clone()
+    };
+    for shard in 0..8 {
+        fs::write(data.join(format!("c4-validation.{shard:05}-of-00008.json.gz")), "").unwrap();
+    }
+    fs::write(data.join("c4-train.00000-of-01024.json.gz"), "").unwrap();
+    assert_eq!(state(), "missing");
+    for shard in 1..1024 {
+        fs::write(data.join(format!("c4-train.{shard:05}-of-01024.json.gz")), "").unwrap();
+    }
+    assert_eq!(state(), "there");
+}
+
+/// Such as a digit lost in copying, or one sum for two files.
+#[test]
+fn known_sums_are_sums_of_single_files() {
+    let groups = OFFICIAL.iter().flat_map(|official| official.groups);
+    let known: Vec<_> = groups.filter_map(|group| Some((group.files, group.sha256?))).collect();
+    assert!(known.len() > 20, "{}", known.len());
+    for (files, sum) in &known {
+        let is_sum = sum.len() == 64 && sum.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        assert!(is_sum && files.len() == 1 && !files[0].contains('*'), "{files:?} {sum}");
+    }
+    assert_eq!(known.iter().map(|(_, sum)| sum).collect::<BTreeSet<_>>().len(), known.len());
 }
 
 #[test]
@@ -143,13 +187,13 @@ fn patterns_headings_and_segments_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let glue = folder.path().join("data/glue/WNLI");
     fs::create_dir_all(&glue).unwrap();
-    fs::write(glue.join("dev.tsv"), "index\tsentence1\tsentence2\tlabel\n".to_string() + &"0\ta\tb\t1\n".repeat(71))
+    fs::write(glue.join("dev.tsv"), "index\tsentence1\tsentence2\tlabel\n".to_string() + &"0\ta\tb\t1\n".repeat(70))
         .unwrap();
-    fs::write(glue.join("train.tsv"), "index\tsentence1\tsentence2\tlabel\n".to_string() + &"0\ta\tb\t1\n".repeat(70))
+    fs::write(glue.join("train.tsv"), "index\tsentence1\tsentence2\tlabel\n".to_string() + &"0\ta\tb\t1\n".repeat(635))
         .unwrap();
     let said = text(&fetch_in(folder.path(), "glue").stdout);
-    assert!(said.contains("  whole    data/glue/WNLI/dev.tsv: 71 rows\n"), "{said}");
-    assert!(said.contains("  WRONG    data/glue/WNLI/train.tsv: 70 rows; there should be 635\n"), "{said}");
+    assert!(said.contains("  whole    data/glue/WNLI/train.tsv: 635 rows\n"), "{said}");
+    assert!(said.contains("  WRONG    data/glue/WNLI/dev.tsv: 70 rows; there should be 71\n"), "{said}");
     assert!(said.contains("  missing  data/glue/CoLA/train.tsv\n"), "{said}");
 
     let reviews = folder.path().join("data/aclImdb/train/pos");

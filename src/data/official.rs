@@ -62,6 +62,8 @@ pub enum Holds {
 pub enum State {
     /// There, and as large as it should be.
     Whole,
+    /// As [`State::Whole`], but its bytes are not those of the file that is known: another release, or another source.
+    OtherBytes,
     /// A file is not there.
     Missing,
     /// There, but not as large as it should be, or unreadable.
@@ -80,10 +82,9 @@ pub struct Finding {
 }
 
 impl Official {
-    /// Whether every file is there; nothing is read.
+    /// Whether every file is there, of a pattern as many as there should be; nothing is read.
     pub fn is_there(&self) -> bool {
-        let present = |file: &&str| files(&Path::new(self.folder).join(file)).is_ok_and(|found| !found.is_empty());
-        self.groups.iter().flat_map(|group| group.files).all(present)
+        self.groups.iter().all(|group| group.is_there(Path::new(self.folder)))
     }
 
     /// Looks at every file, under the folder where the program runs; counts rows by reading them.
@@ -94,16 +95,27 @@ impl Official {
     }
 }
 
-/// The files of a path that may be a pattern; none where nothing is there.
-fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
-    match pattern::matches(path) {
-        Ok(None) => Ok(if path.exists() { vec![path.to_path_buf()] } else { Vec::new() }),
-        Ok(Some(found)) => Ok(found),
-        Err(_) => Ok(Vec::new()),
+/// The files of a path that may be a pattern; none where nothing is there. Error: a file or folder that can't be looked at.
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if let Some(found) = pattern::found(path).map_err(anyhow::Error::msg)? {
+        return Ok(found);
     }
+    let there = path.try_exists().with_context(|| format!("can't look at {}", path.display()))?;
+    Ok(if there { vec![path.to_path_buf()] } else { Vec::new() })
 }
 
 impl Group {
+    fn is_there(&self, folder: &Path) -> bool {
+        let mut count = 0;
+        for file in self.files {
+            match files(&folder.join(file)) {
+                Ok(found) if !found.is_empty() => count += found.len() as u64,
+                _ => return false,
+            }
+        }
+        !matches!(self.holds, Holds::Files(wanted) if wanted != count)
+    }
+
     fn check(&self, folder: &Path) -> anyhow::Result<Finding> {
         let paths: Vec<PathBuf> = self.files.iter().map(|file| folder.join(file)).collect();
         let names = |paths: &[PathBuf]| {
@@ -114,9 +126,10 @@ impl Group {
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for path in &paths {
-            match files(path).unwrap_or_default() {
-                none if none.is_empty() => missing.push(path.clone()),
-                some => found.extend(some),
+            match files(path) {
+                Ok(none) if none.is_empty() => missing.push(path.clone()),
+                Ok(some) => found.extend(some),
+                Err(error) => return Ok(finding(State::Wrong, format!("{error:#}"))),
             }
         }
         if !missing.is_empty() {
@@ -127,13 +140,12 @@ impl Group {
             // Ctrl-C ends the check; anything else is what was found out.
             Err(error) if error.is::<crate::interrupt::Interrupted>() => Err(error),
             Err(error) => Ok(finding(State::Wrong, format!("{error:#}"))),
-            Ok((true, text)) => Ok(finding(State::Whole, text)),
-            Ok((false, text)) => Ok(finding(State::Wrong, text)),
+            Ok((state, text)) => Ok(finding(state, text)),
         }
     }
 
     /// Whether the files hold what they should, and in words what they hold.
-    fn count(&self, files: &[PathBuf]) -> anyhow::Result<(bool, String)> {
+    fn count(&self, files: &[PathBuf]) -> anyhow::Result<(State, String)> {
         let told = |count: u64, least: u64, most: u64, unit: &str| {
             let whole = (least..=most).contains(&count);
             let wanted = match (whole, least == most) {
@@ -169,10 +181,15 @@ impl Group {
                 told(segments, count, count, "segments")
             }
         };
+        let mut state = if whole { State::Whole } else { State::Wrong };
         if let (true, Some(known), [file]) = (whole, self.sha256, files) {
-            let same = sha256_file(file)? == known;
-            text.push_str(if same { ", SHA-256 as known" } else { ", but other bytes than the file known here" });
+            if sha256_file(file)? == known {
+                text.push_str(", SHA-256 as known");
+            } else {
+                state = State::OtherBytes;
+                text.push_str(", but other bytes than the file known here");
+            }
         }
-        Ok((whole, text))
+        Ok((state, text))
     }
 }

@@ -5,8 +5,18 @@ use std::path::{Path, PathBuf};
 /// The files that a name with `*`, `?` or `[…]` stands for, sorted; never none of them. `None` for a name that has no
 /// wildcard, or that is a file's own name, wildcards and all.
 ///
-/// Errors: no file matches, a pattern that can't be understood, a folder that can't be read.
+/// Errors: no file matches, and those of [`found`].
 pub fn matches(path: &Path) -> Result<Option<Vec<PathBuf>>, String> {
+    match found(path)? {
+        Some(none) if none.is_empty() => Err(format!("no file matches the pattern {}", path.display())),
+        found => Ok(found),
+    }
+}
+
+/// As [`matches`], but no file may match.
+///
+/// Errors: a pattern that can't be understood, a folder that can't be read.
+pub fn found(path: &Path) -> Result<Option<Vec<PathBuf>>, String> {
     let Some(text) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(None) };
     if path.exists() {
         return Ok(None);
@@ -18,9 +28,6 @@ pub fn matches(path: &Path) -> Result<Option<Vec<PathBuf>>, String> {
         if !file.is_dir() {
             files.push(file);
         }
-    }
-    if files.is_empty() {
-        return Err(format!("no file matches the pattern {text}"));
     }
     files.sort();
     Ok(Some(files))
