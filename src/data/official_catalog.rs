@@ -166,7 +166,7 @@ pub const OFFICIAL: &[Official] = &[
         name: "glue",
         summary: "nine tasks of language understanding (classification)",
         version: "the tab-separated files of gluebenchmark.com; MRPC from either of its two sources (the bytes known here are the \
-                  MSI's; SentEval's texts are split otherwise)",
+                  MSI's; SentEval's splits tokens)",
         folder: "data/glue",
         source: "https://gluebenchmark.com/tasks: a folder a task, named as there. MRPC comes as msr_paraphrase_train.txt: its heading \
                  and those of its rows whose two IDs are in dev_ids.tsv make MRPC/dev.tsv, the heading and the other rows \
