@@ -1,8 +1,9 @@
 //! One JSON object a line.
 
+use super::super::json::explained;
 use super::super::lines::Lines;
 use crate::interrupt;
-use anyhow::{anyhow, Context};
+use anyhow::Context;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -23,13 +24,4 @@ pub fn each<T: DeserializeOwned>(path: &Path, mut row: impl FnMut(T) -> anyhow::
             .with_context(|| format!("{}, line {}", path.display(), number + 1))?;
     }
     Ok(())
-}
-
-fn explained(error: serde_json::Error) -> anyhow::Error {
-    let column = error.column();
-    if error.is_eof() {
-        return anyhow!("the JSON object breaks off at column {column}; is the file cut short?");
-    }
-    // The parser sees one line and calls it line 1.
-    anyhow!(error.to_string().replace(" at line 1 column ", ", column "))
 }
