@@ -1,6 +1,7 @@
 //! Answers as words, as SQuAD and ReCoRD compare them: lower case, without punctuation and articles.
 
 use super::classification::likeliest;
+use super::tokenize::is_space;
 use std::collections::HashMap;
 
 /// The words that are compared: lower case, ASCII punctuation taken out, the words a, an and the left out.
@@ -14,9 +15,7 @@ pub fn words(answer: &str) -> Vec<String> {
         text.push_str(if matches!(word, "a" | "an" | "the") { " " } else { word });
         text.push_str(&run[word.len()..]);
     }
-    // Python's white space has these four separators too
-    let blank = |letter: char| letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter);
-    text.split(blank).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    text.split(is_space).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether two answers have the same [`words`] in the same order.

@@ -2,9 +2,8 @@
 //!
 //! The paper doesn't say what its dialogue columns are. Their five names are those that nlg-eval prints, so we follow it:
 //! corpus level, one reference, BLEU-k = brevity penalty · (p_1 · … · p_k)^(1/k), p_n = (matches + 1e-15)/(n-grams + 1e-9).
-//! Nothing is smoothed: the
-//! constants only keep a corpus without n-grams from dividing by 0. Equal to the package
-//! within rounding on `tests/fixtures/caption`.
+//! Nothing is smoothed: the constants only keep a corpus without n-grams from dividing by 0. Equal to the package within
+//! rounding on `tests/fixtures/caption`.
 //!
 //! **Differences from [`super::bleu`]** (sacreBLEU): no exponential smoothing, and each order up to 4 has a score of its own.
 //! The words are the caller's; nlg-eval cuts at blanks, we give it [`super::tokenize::lower_case_words`].

@@ -74,7 +74,7 @@ fn words_of(text: &str) -> Vec<String> {
 }
 
 /// White space as Python's `str.split` sees it, whose tokenizers we follow: Unicode's, and the separators U+001C-U+001F.
-fn is_space(c: char) -> bool {
+pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
