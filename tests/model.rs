@@ -40,6 +40,28 @@ fn close(a: &Tensor, b: &Tensor, what: &str) {
 }
 
 #[test]
+fn weight_decay_is_of_matrices_and_tables_alone() {
+    let variables = double_store(5);
+    let _model = LanguageModel::new(&variables.root(), &config("D+FD+R")).unwrap();
+    let decayed = FlatParameters::new(&variables).decayed;
+    let mut offset = 0;
+    for (name, tensor) in synthesizer::train::parameters::trainable(&variables) {
+        let count = tensor.numel() as i64;
+        let got = decayed.narrow(0, offset, count).mean(Kind::Double).double_value(&[]);
+        let last = name.rsplit('.').next().unwrap();
+        let expected = match last {
+            "bias" | "b2" | "ba" | "bb" | "alpha" => 0.0,
+            "weight" if name.contains("norm") => 0.0,
+            "weight" | "w2" | "wa" | "wb" | "r" | "table" => 1.0,
+            _ => panic!("{name}: matrix or not?"),
+        };
+        assert_eq!(got, expected, "{name} {:?}", tensor.size());
+        offset += count;
+    }
+    assert_eq!(decayed.size(), [offset]);
+}
+
+#[test]
 fn steps_give_what_the_whole_prefix_gives() {
     for mix in MIXES {
         let variables = double_store(3);

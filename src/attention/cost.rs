@@ -4,7 +4,7 @@
 //! tests hold it against the weights of a real layer.
 
 use super::registry::{self, Shape};
-use super::{AttentionConfig, AttentionError, Mixing, Term};
+use super::{is_bias_or_mixing, AttentionConfig, AttentionError, Mixing, Term};
 use std::collections::HashMap;
 use std::fmt;
 use tch::Tensor;
@@ -313,9 +313,8 @@ fn narrow(count: u128) -> u64 {
 /// Counts the elements of a real layer's weights (by their names under the layer's path) that make logits, biases left out:
 /// what the paper's formula counts for one head.
 pub fn count_logit_weights(weights: &HashMap<String, Tensor>) -> u64 {
-    let is_bias = |name: &str| matches!(name.rsplit('.').next(), Some("bias" | "b2" | "ba" | "bb"));
-    let outside = |name: &str| name == "alpha" || name.starts_with("value.") || name.starts_with("output.");
-    let counted = weights.iter().filter(|(name, _)| !is_bias(name) && !outside(name));
+    let outside = |name: &str| name.starts_with("value.") || name.starts_with("output.");
+    let counted = weights.iter().filter(|(name, _)| !is_bias_or_mixing(name) && !outside(name));
     counted.map(|(_, weight)| weight.numel() as u64).sum()
 }
 

@@ -280,6 +280,12 @@ impl SelfAttention {
     }
 }
 
+/// Whether a variable is, by its name, a bias or a mixture's weights α: these add to logits or weigh them, whatever their
+/// rank (`b2` is [h, N], α [terms, h]), and are no matrices or tables.
+pub fn is_bias_or_mixing(name: &str) -> bool {
+    matches!(name.rsplit('.').next(), Some("bias" | "b2" | "ba" | "bb" | "alpha"))
+}
+
 /// weights [1, h, L, L] times values [B, h, L, w] to [B, h, L, w], as one [L, L] × [L, B·w] product a head: no copy of the
 /// weights for each row of the batch.
 fn shared(weights: &Tensor, values: &Tensor) -> Tensor {

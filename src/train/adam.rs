@@ -62,7 +62,8 @@ mod tests {
         let mut store = nn::VarStore::new(Device::Cpu);
         store.set_kind(Kind::Double);
         let matrix = store.root().var("matrix", &[2, 3], nn::Init::Const(0.5));
-        let bias = store.root().var("bias", bias_shape, nn::Init::Const(-0.25));
+        let name = if bias_shape.len() > 1 { "row" } else { "bias" };
+        let bias = store.root().var(name, bias_shape, nn::Init::Const(-0.25));
         (store, matrix, bias)
     }
 

@@ -1,5 +1,6 @@
 //! All trainable parameters in one flat buffer, and all gradients in another.
 
+use crate::attention::is_bias_or_mixing;
 use std::collections::BTreeMap;
 use tch::{nn, Kind, Tensor};
 
@@ -12,7 +13,7 @@ pub struct FlatParameters {
     pub values: Tensor,
     /// Gradients `[n]`.
     pub gradients: Tensor,
-    /// 1 where weight decay applies (matrices and tables), 0 elsewhere, `[n]`.
+    /// 1 where weight decay applies (matrices and tables), 0 elsewhere (biases, norms, α), `[n]`.
     pub decayed: Tensor,
 }
 
@@ -25,7 +26,7 @@ impl FlatParameters {
         let gradients = values.zeros_like();
         let decayed = values.zeros_like();
         let mut offset = 0;
-        for (_, tensor) in &mut trainable {
+        for (name, tensor) in &mut trainable {
             let (size, count) = (tensor.size(), tensor.numel() as i64);
             // A backward pass makes the gradient exist; it is then pointed at its slice, into which later ones accumulate.
             tch::with_grad(|| (&*tensor * 0.0).sum(None::<Kind>).backward());
@@ -33,7 +34,7 @@ impl FlatParameters {
             gradient.set_data(&gradients.narrow(0, offset, count).view(size.as_slice()));
             let _ = gradient.zero_();
             tensor.set_data(&values.narrow(0, offset, count).view(size.as_slice()));
-            if size.len() > 1 {
+            if size.len() > 1 && !is_bias_or_mixing(name) {
                 let _ = decayed.narrow(0, offset, count).fill_(1.0);
             }
             offset += count;
