@@ -44,9 +44,14 @@ impl Classifier {
         Ok(self.output.forward(&dropout(hidden, self.dropout, train)))
     }
 
-    /// Self-attention weights of every layer.
-    pub fn attention_weights(&self, tokens: &Tensor, padding: Option<&Tensor>) -> Result<Vec<LayerView>, ModelError> {
-        self.encoder.attention_weights(self.embedding.forward(tokens, 0, false)?, padding)
+    /// Hands on the self-attention weights of each layer.
+    pub fn attention_weights(
+        &self,
+        tokens: &Tensor,
+        padding: Option<&Tensor>,
+        see: &mut dyn FnMut(LayerView),
+    ) -> Result<(), ModelError> {
+        self.encoder.attention_weights(self.embedding.forward(tokens, 0, false)?, padding, see)
     }
 
     /// Every self-attention layer with its stack's name and its number there.

@@ -96,16 +96,20 @@ impl Decoder {
         Ok(self.norm.forward(&x))
     }
 
-    /// The attention weights [B, h, T, T] of every self-attention, without dropout.
-    pub fn attention_weights(&self, x: Tensor, memory: Option<&Memory>) -> Result<Vec<LayerView>, ModelError> {
+    /// Hands on the attention weights [B, h, T, T] of each self-attention, without dropout; none is kept for the next.
+    pub fn attention_weights(
+        &self,
+        x: Tensor,
+        memory: Option<&Memory>,
+        see: &mut dyn FnMut(LayerView),
+    ) -> Result<(), ModelError> {
         let mut x = x;
-        let mut views = Vec::with_capacity(self.layers.len());
         for (index, layer) in self.layers.iter().enumerate() {
             let values = layer.attention.weights(&layer.attention_norm.forward(&x), None)?;
-            views.push(LayerView { stack: "decoder", layer: index, values });
+            see(LayerView { stack: "decoder", layer: index, values });
             x = layer.forward(&x, memory, 0.0, false)?;
         }
-        Ok(views)
+        Ok(())
     }
 
     /// Empty states; keys and values of the memory are computed here, once.

@@ -53,16 +53,20 @@ impl Encoder {
         Ok(self.norm.forward(&x))
     }
 
-    /// The attention weights [B, h, S, S] of every layer, without dropout.
-    pub fn attention_weights(&self, x: Tensor, padding: Option<&Tensor>) -> Result<Vec<LayerView>, ModelError> {
+    /// Hands on the attention weights [B, h, S, S] of each layer, without dropout; none is kept for the next.
+    pub fn attention_weights(
+        &self,
+        x: Tensor,
+        padding: Option<&Tensor>,
+        see: &mut dyn FnMut(LayerView),
+    ) -> Result<(), ModelError> {
         let mut x = x;
-        let mut views = Vec::with_capacity(self.layers.len());
         for (index, layer) in self.layers.iter().enumerate() {
             let values = layer.attention.weights(&layer.attention_norm.forward(&x), padding)?;
-            views.push(LayerView { stack: "encoder", layer: index, values });
+            see(LayerView { stack: "encoder", layer: index, values });
             x = layer.forward(&x, padding, 0.0, false)?;
         }
-        Ok(views)
+        Ok(())
     }
 
     /// The self-attention layers, first to last.

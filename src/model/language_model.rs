@@ -42,9 +42,9 @@ impl LanguageModel {
         Ok(self.logits(&self.decoder.step(x, state)?.squeeze_dim(1)))
     }
 
-    /// Self-attention weights of every layer.
-    pub fn attention_weights(&self, tokens: &Tensor) -> Result<Vec<LayerView>, ModelError> {
-        self.decoder.attention_weights(self.embedding.forward(tokens, 0, false)?, None)
+    /// Hands on the self-attention weights of each layer.
+    pub fn attention_weights(&self, tokens: &Tensor, see: &mut dyn FnMut(LayerView)) -> Result<(), ModelError> {
+        self.decoder.attention_weights(self.embedding.forward(tokens, 0, false)?, None, see)
     }
 
     /// Every self-attention layer with its stack's name and its number there.

@@ -54,18 +54,18 @@ impl Seq2Seq {
         Ok(self.logits(&self.decoder.step(x, state)?.squeeze_dim(1)))
     }
 
-    /// Self-attention weights of every layer, encoder first.
+    /// Hands on the self-attention weights of each layer, encoder first.
     pub fn attention_weights(
         &self,
         source: &Tensor,
         padding: Option<Tensor>,
         target: &Tensor,
-    ) -> Result<Vec<LayerView>, ModelError> {
+        see: &mut dyn FnMut(LayerView),
+    ) -> Result<(), ModelError> {
         let x = self.embedding.forward(source, 0, false)?;
-        let mut views = self.encoder.attention_weights(x, padding.as_ref())?;
+        self.encoder.attention_weights(x, padding.as_ref(), see)?;
         let memory = self.encode(source, padding, false)?;
-        views.extend(self.decoder.attention_weights(self.embedding.forward(target, 0, false)?, Some(&memory))?);
-        Ok(views)
+        self.decoder.attention_weights(self.embedding.forward(target, 0, false)?, Some(&memory), see)
     }
 
     /// Every self-attention layer with its stack's name and its number there.

@@ -1,6 +1,6 @@
 //! Classification, GLUE style: one text or two to a class or a score.
 
-use super::attention_view::{histogram, visible, Histogram, VIEWED_ROWS};
+use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::judging::{classes, judge, scores, Predictions};
 use super::tokens::{describe, held_out, pad, TrainingRows};
 use super::{tokenizer_file, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Task};
@@ -15,6 +15,7 @@ use crate::files::write_atomically;
 use crate::interrupt;
 use crate::metric::classification::suite_score;
 use crate::model::classifier::Classifier;
+use crate::model::LayerView;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -331,10 +332,16 @@ impl Task for Classification {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.dev.store.len().min(VIEWED_ROWS) as u32).collect();
         let (tokens, padding) = pad(&self.inputs(&self.dev, &rows)?, self.labeller.variables.device());
-        let real = tokens.ne(i64::from(PAD));
-        let visible = visible(&real, false);
-        let views = self.labeller.model.attention_weights(&tokens, padding.as_ref())?;
-        Ok(views.iter().map(|view| histogram(view, &real, &visible)).collect())
+        let mut histograms = Histograms::default();
+        for (first, count) in chunks(rows.len() as i64) {
+            let tokens = tokens.narrow(0, first, count);
+            let padding = padding.as_ref().map(|padding| padding.narrow(0, first, count));
+            let real = tokens.ne(i64::from(PAD));
+            let visible = visible(&real, false);
+            let see = &mut |view: LayerView| histograms.add(&view, &real, &visible);
+            self.labeller.model.attention_weights(&tokens, padding.as_ref(), see)?;
+        }
+        Ok(histograms.finish())
     }
 
     /// The tokenizer and `labels.json`.

@@ -1,6 +1,6 @@
 //! Language modelling: the next token, a line a row or in windows of the running text, scored by perplexity.
 
-use super::attention_view::{histogram, visible, Histogram, VIEWED_ROWS};
+use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::tokens::{self, cross_entropy, held_out, pad, shifted, TrainingRows};
 use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
@@ -10,6 +10,7 @@ use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::experiment::Run;
 use crate::metric::perplexity::exp_mean;
 use crate::model::language_model::LanguageModel;
+use crate::model::LayerView;
 use anyhow::Result;
 use std::path::Path;
 use std::time::Instant;
@@ -165,9 +166,14 @@ impl Task for LanguageModelling {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.dev.len().min(VIEWED_ROWS) as u32).collect();
         let input = self.input_of(&self.targets_of(&self.dev, &rows)?);
-        let real = input.ne(i64::from(PAD));
-        let visible = visible(&real, true);
-        let views = self.completer.model.attention_weights(&input)?;
-        Ok(views.iter().map(|view| histogram(view, &real, &visible)).collect())
+        let mut histograms = Histograms::default();
+        for (first, count) in chunks(rows.len() as i64) {
+            let input = input.narrow(0, first, count);
+            let real = input.ne(i64::from(PAD));
+            let visible = visible(&real, true);
+            let see = &mut |view: LayerView| histograms.add(&view, &real, &visible);
+            self.completer.model.attention_weights(&input, see)?;
+        }
+        Ok(histograms.finish())
     }
 }

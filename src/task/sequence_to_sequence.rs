@@ -1,6 +1,6 @@
 //! Source text to target text by encoder and decoder: what translation, summarization and dialogue share.
 
-use super::attention_view::{histogram, visible, Histogram, VIEWED_ROWS};
+use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::tokens::{self, cross_entropy, held_out, lengths, marked, pad, shifted, TrainingRows};
 use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task};
 use crate::attention::SelfAttention;
@@ -14,6 +14,7 @@ use crate::experiment::{DecodeConfig, Run, TaskKind};
 use crate::interrupt;
 use crate::model::decoder::DecoderState;
 use crate::model::seq2seq::Seq2Seq;
+use crate::model::LayerView;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::Instant;
@@ -241,13 +242,18 @@ impl Task for SequenceToSequence {
         let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
         let batch = self.batch(&self.prepared.dev, &rows)?;
-        let views = self.writer.model.attention_weights(&batch.source, batch.source_padding, &batch.target_in)?;
-        let source_real = batch.source.ne(i64::from(PAD));
-        let target_real = batch.target_in.ne(i64::from(PAD));
-        let histograms = views.iter().map(|view| match view.stack {
-            "encoder" => histogram(view, &source_real, &visible(&source_real, false)),
-            _ => histogram(view, &target_real, &visible(&target_real, true)),
-        });
-        Ok(histograms.collect())
+        let mut histograms = Histograms::default();
+        for (first, count) in chunks(rows.len() as i64) {
+            let part = |tensor: &Tensor| tensor.narrow(0, first, count);
+            let (source, target) = (part(&batch.source), part(&batch.target_in));
+            let real = [&source, &target].map(|tokens| tokens.ne(i64::from(PAD)));
+            let visible = [visible(&real[0], false), visible(&real[1], true)];
+            let see = &mut |view: LayerView| {
+                let side = usize::from(view.stack != "encoder");
+                histograms.add(&view, &real[side], &visible[side]);
+            };
+            self.writer.model.attention_weights(&source, batch.source_padding.as_ref().map(part), &target, see)?;
+        }
+        Ok(histograms.finish())
     }
 }
