@@ -7,9 +7,11 @@
 use super::adam::Adam;
 use crate::files::write_atomically;
 use anyhow::{bail, Context, Result};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tch::{nn, Kind, Tensor};
 
@@ -102,9 +104,22 @@ pub fn load(path: &Path, variables: &nn::VarStore, adam: &mut Adam) -> Result<St
     Ok(file.state)
 }
 
-/// Where a checkpoint stands.
+/// Where a checkpoint stands: reads the header alone, which safetensors put first, after its length in 8 bytes.
 pub fn load_state(path: &Path) -> Result<State> {
-    Ok(read(path)?.state)
+    let mut file = File::open(path).with_context(|| cannot_read(path))?;
+    let size = file.metadata().with_context(|| cannot_read(path))?.len();
+    let mut length = [0; 8];
+    file.read_exact(&mut length).with_context(|| broken(path))?;
+    let length = u64::from_le_bytes(length);
+    // a length that no file has must not be allocated
+    let data = size.checked_sub(8).and_then(|rest| rest.checked_sub(length)).with_context(|| broken(path))?;
+    let mut header = Vec::new();
+    file.take(length).read_to_end(&mut header).with_context(|| cannot_read(path))?;
+    let header: Metadata = serde_json::from_slice(&header).with_context(|| broken(path))?;
+    if header.data_len() as u64 != data {
+        bail!(broken(path));
+    }
+    state(path, &header)
 }
 
 /// Loads weights alone.
@@ -159,12 +174,10 @@ fn write(path: &Path, tensors: &BTreeMap<String, Tensor>, state: &State) -> Resu
 }
 
 fn read(path: &Path) -> Result<Contents> {
-    let bytes = std::fs::read(path).with_context(|| format!("{}: cannot read this checkpoint", path.display()))?;
-    let broken = || format!("{}: not a whole checkpoint; remove it, or start again with --fresh", path.display());
-    let (_, header) = SafeTensors::read_metadata(&bytes).with_context(broken)?;
-    let state = header.metadata().as_ref().and_then(|metadata| metadata.get(STATE));
-    let state = serde_json::from_str(state.with_context(broken)?).with_context(broken)?;
-    let file = SafeTensors::deserialize(&bytes).with_context(broken)?;
+    let bytes = std::fs::read(path).with_context(|| cannot_read(path))?;
+    let (_, header) = SafeTensors::read_metadata(&bytes).with_context(|| broken(path))?;
+    let state = state(path, &header)?;
+    let file = SafeTensors::deserialize(&bytes).with_context(|| broken(path))?;
     let tensors = file
         .tensors()
         .into_iter()
@@ -174,6 +187,19 @@ fn read(path: &Path) -> Result<Contents> {
         })
         .collect::<Result<_>>()?;
     Ok(Contents { tensors, state })
+}
+
+fn state(path: &Path, header: &Metadata) -> Result<State> {
+    let state = header.metadata().as_ref().and_then(|metadata| metadata.get(STATE));
+    serde_json::from_str(state.with_context(|| broken(path))?).with_context(|| broken(path))
+}
+
+fn cannot_read(path: &Path) -> String {
+    format!("{}: cannot read this checkpoint", path.display())
+}
+
+fn broken(path: &Path) -> String {
+    format!("{}: not a whole checkpoint; remove it, or start again with --fresh", path.display())
 }
 
 fn copy_weights(path: &Path, tensors: &BTreeMap<String, Tensor>, variables: &nn::VarStore) -> Result<()> {
