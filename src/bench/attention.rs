@@ -206,7 +206,7 @@ impl Subject {
     fn peak_memory(&self, pass: Pass) -> Result<Option<u64>, BenchError> {
         self.run(pass)?;
         match self.device {
-            Device::Cpu => memory::peak_above(|| self.run(pass)),
+            Device::Cpu => Ok(memory::peak_above(|| self.run(pass))?.1),
             _ => Ok(None),
         }
     }

@@ -6,13 +6,13 @@ use crate::experiment::{self, Plan, PlannedRun};
 use crate::files::write_atomically;
 use crate::task;
 use crate::terminal::{say, tell};
+use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
 use crate::train::interrupt::Interrupt;
 use crate::train::memory;
 use crate::train::outcome::{self, Circumstances};
 use crate::train::progress::{clock, Progress};
 use crate::train::trainer::{self, Job};
-use crate::train::{checkpoint, trainer::Trained};
 use anyhow::{bail, Context, Result};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -318,21 +318,13 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
         interrupt,
         progress: &progress,
     };
-    let mut trained: Option<Trained> = None;
-    let peak = memory::peak_above(|| {
-        trained = Some(trainer::train(&job)?);
-        anyhow::Ok(())
-    });
+    let trained = trainer::train(&job);
     progress.finish();
-    let (peak, Some(trained)) = (peak?, trained) else {
-        return Err(Outcome::Failed(format!("{}: ended without a result", planned.name)).into());
-    };
+    let trained = trained?;
     let circumstances = Circumstances {
         trainable_parameters: trainable,
         total_parameters: total,
         data_hash: task.training().hash.clone(),
-        // of a run that goes on, the sessions before this one may have had a higher peak
-        peak_memory_bytes: if device == Device::Cpu && done == 0 { peak } else { None },
         device: device::name(device),
         threads: tch::get_num_threads(),
         command: ["synthesizer".to_string()].into_iter().chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" "),

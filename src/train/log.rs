@@ -19,9 +19,9 @@ pub struct Line {
     pub gradient_norm: f64,
     /// Predictions in all: tokens, of a classifier rows.
     pub tokens: u64,
-    /// Predictions a second since the last line.
+    /// Predictions a second of training steps, since the last line: evaluations and saves take none of that time.
     pub tokens_per_second: f64,
-    /// Share of that time spent on making batches.
+    /// Share of the steps' time spent on making batches.
     pub data_wait: f64,
     /// Loss on dev, at evaluations, in the same unit without smoothing.
     pub dev_loss: Option<f64>,
@@ -33,8 +33,8 @@ pub struct Line {
 
 impl Line {
     /// The line of a step that diverged.
-    pub fn diverged(self, step: u64) -> Line {
-        Line { step, loss: f64::NAN, ..self }
+    pub fn diverged(self) -> Line {
+        Line { loss: f64::NAN, ..self }
     }
 
     /// The numbers that there are, under names for TensorBoard.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// Runs `work` and returns how many bytes the resident memory rose above what it was before; `None` where the system does not
+/// Runs `work` and returns its value, and how many bytes the resident memory rose above what it was before; `None` where the system does not
 /// tell (not Linux, or /proc closed), or where the memory in question is not the process's (CUDA: the caller does not ask).
 ///
 /// Free memory that the allocator keeps is given back first, so that an earlier, larger run hides nothing; what `work`
@@ -10,16 +10,17 @@ use std::io::Write;
 ///
 /// # Errors
 /// Those of `work`.
-pub fn peak_above<E>(work: impl FnOnce() -> Result<(), E>) -> Result<Option<u64>, E> {
+pub fn peak_above<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Option<u64>), E> {
     give_back();
     let reset = reset();
     let before = status("VmRSS:");
-    work()?;
+    let value = work()?;
     let peak = status("VmHWM:");
-    Ok(match (reset, before, peak) {
+    let peak = match (reset, before, peak) {
         (true, Some(before), Some(peak)) => Some(peak.saturating_sub(before)),
         _ => None,
-    })
+    };
+    Ok((value, peak))
 }
 
 /// Lets the allocator keep large blocks that were freed: a training step takes the same ones again and again, and getting
@@ -28,7 +29,10 @@ pub fn keep_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt only sets thresholds of the allocator.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 30);
+        // 0 means refused: glibc before 2.35 takes at most 32 MiB
+        if libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 30) == 0 {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
+        }
         libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
     }
 }
@@ -69,11 +73,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_peak_is_seen_and_an_earlier_larger_one_is_not() {
-        let large = peak_above(|| touch(200)).unwrap().unwrap();
-        let small = peak_above(|| touch(20)).unwrap().unwrap();
+        let large = peak_above(|| touch(200)).unwrap().1.unwrap();
+        let ((), small) = peak_above(|| touch(20)).unwrap();
+        let small = small.unwrap();
         // Other tests run in the same process, so only bounds that they can't cross.
         assert!((190 * MEBIBYTE..260 * MEBIBYTE).contains(&large), "{large}");
         assert!((18 * MEBIBYTE..90 * MEBIBYTE).contains(&small), "{small}");
-        assert_eq!(peak_above(|| Err("stop")), Err("stop"));
+        assert_eq!(peak_above(|| Err::<(), _>("stop")), Err("stop"));
+        assert_eq!(peak_above(|| Ok::<_, ()>(7)).unwrap().0, 7);
     }
 }

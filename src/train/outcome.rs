@@ -16,8 +16,6 @@ pub struct Circumstances {
     pub total_parameters: u64,
     /// SHA-256 of the data.
     pub data_hash: String,
-    /// Peak resident memory of the process while it trained, where the system tells.
-    pub peak_memory_bytes: Option<u64>,
     /// Such as `cpu`.
     pub device: String,
     /// Threads of one operation.
@@ -46,7 +44,7 @@ pub fn row(planned: &PlannedRun, trained: &Trained, circumstances: &Circumstance
     put("tokens", trained.tokens.into());
     put("wall_seconds", rounded(seconds, 1));
     put("tokens_per_second", rounded(trained.tokens as f64 / trained.train_seconds.max(1e-9), 0));
-    put("peak_memory_bytes", circumstances.peak_memory_bytes.map_or(Value::Null, Value::from));
+    put("peak_memory_bytes", trained.peak_memory_bytes.map_or(Value::Null, Value::from));
     put("device", circumstances.device.clone().into());
     put("threads", circumstances.threads.into());
     put("config_hash", planned.hash.clone().into());

@@ -5,6 +5,7 @@ use super::attention_log::{alpha_columns, alphas, histogram_rows, HISTOGRAM_HEAD
 use super::checkpoint::{self, Exact, State};
 use super::interrupt::Interrupt;
 use super::log::{Line, Log};
+use super::memory;
 use super::parameters::FlatParameters;
 use super::progress::Progress;
 use super::schedule::learning_rate;
@@ -50,6 +51,10 @@ pub struct Trained {
     pub train_seconds: f64,
     /// Scoring at the end.
     pub score_seconds: f64,
+    /// How far training (gradients, optimizer and steps; not scoring) took the process's resident memory above that of data
+    /// and model. `None` where the system does not tell, where another device holds the tensors, and of a run that was gone
+    /// on with: the sessions before may have had a higher peak.
+    pub peak_memory_bytes: Option<u64>,
 }
 
 /// A checkpoint of other settings or other data is not gone on from.
@@ -71,6 +76,7 @@ struct Trainer<'a> {
     job: &'a Job<'a>,
     parameters: FlatParameters,
     adam: Adam,
+    log: Log,
     state: State,
     batches: Vec<Vec<u32>>,
     /// Seconds of earlier sessions; `state.seconds` adds this session's.
@@ -83,64 +89,30 @@ struct Trainer<'a> {
     interval: Interval,
 }
 
-/// Time and data since the last log line of this session.
+/// The steps since the last log line of this session.
+#[derive(Default)]
 struct Interval {
-    since: Instant,
-    tokens: u64,
+    /// Time in steps: evaluations and saves between them don't count.
+    spent: Duration,
+    /// Of that, time in which batches were made.
     waited: Duration,
-}
-
-impl Interval {
-    fn new() -> Self {
-        Self { since: Instant::now(), tokens: 0, waited: Duration::ZERO }
-    }
+    tokens: u64,
 }
 
 /// Trains to the end, from the last checkpoint if there is one, and scores.
 ///
 /// Errors: [`Outcome::Interrupted`] after saving, [`Outcome::Failed`] on a loss that is no number.
 pub fn train(job: &Job) -> Result<Trained> {
-    let parameters = FlatParameters::new(job.task.variables());
-    let mut adam = Adam::new(&parameters, &job.run.train);
-    let last = checkpoint::last_file(job.folder);
-    let resumed = last.exists();
-    let state = if resumed {
-        let state = checkpoint::load(&last, job.task.variables(), &mut adam)?;
-        check_origin(job, &state)?;
-        state
-    } else {
-        State {
-            step: 0,
-            epoch: 0,
-            batch: 0,
-            best: None,
-            kept: Vec::new(),
-            log_loss: Exact(0.0),
-            log_tokens: 0,
-            tokens: 0,
-            seconds: 0.0,
-            config_hash: job.config_hash.to_string(),
-            data_hash: job.task.training().hash.clone(),
-        }
-    };
-    if resumed {
-        job.progress.say(&format!("{}: goes on after step {}", job.name, state.step));
-    } else {
+    let resumed = checkpoint::last_file(job.folder).exists();
+    if !resumed {
         write_histograms(job, "start")?;
     }
-    let mut trainer = Trainer {
-        job,
-        parameters,
-        adam,
-        batches: job.task.training().epoch(state.epoch),
-        earlier: state.seconds,
-        evaluated: None,
-        saved: resumed.then_some(state.step),
-        state,
-        started: Instant::now(),
-        interval: Interval::new(),
-    };
-    trainer.run()?;
+    let (trainer, peak) = memory::peak_above(|| {
+        let mut trainer = Trainer::new(job)?;
+        trainer.run()?;
+        anyhow::Ok(trainer)
+    })?;
+    let whole_on_cpu = !resumed && job.task.variables().device() == Device::Cpu;
     let trained_in = trainer.state.seconds;
     let scoring = Instant::now();
     let metrics = trainer.score().map_err(|error| {
@@ -157,48 +129,82 @@ pub fn train(job: &Job) -> Result<Trained> {
         tokens: trainer.state.tokens,
         train_seconds: trained_in,
         score_seconds: scoring.elapsed().as_secs_f64(),
+        peak_memory_bytes: peak.filter(|_| whole_on_cpu),
     })
 }
 
-impl Trainer<'_> {
+impl<'a> Trainer<'a> {
+    /// At the last checkpoint if there is one, else before the first step.
+    fn new(job: &'a Job<'a>) -> Result<Self> {
+        let parameters = FlatParameters::new(job.task.variables());
+        let mut adam = Adam::new(&parameters, &job.run.train);
+        let last = checkpoint::last_file(job.folder);
+        let resumed = last.exists();
+        let state = if resumed {
+            let state = checkpoint::load(&last, job.task.variables(), &mut adam)?;
+            check_origin(job, &state)?;
+            job.progress.say(&format!("{}: goes on after step {}", job.name, state.step));
+            state
+        } else {
+            State {
+                step: 0,
+                epoch: 0,
+                batch: 0,
+                best: None,
+                kept: Vec::new(),
+                log_loss: Exact(0.0),
+                log_tokens: 0,
+                tokens: 0,
+                seconds: 0.0,
+                config_hash: job.config_hash.to_string(),
+                data_hash: job.task.training().hash.clone(),
+            }
+        };
+        Ok(Self {
+            job,
+            parameters,
+            adam,
+            log: Log::open(&job.folder.join("log.csv"), &alpha_columns(job.task), state.step)?,
+            batches: job.task.training().epoch(state.epoch),
+            earlier: state.seconds,
+            evaluated: None,
+            saved: resumed.then_some(state.step),
+            state,
+            started: Instant::now(),
+            interval: Interval::default(),
+        })
+    }
+
     fn run(&mut self) -> Result<()> {
         let job = self.job;
         let settings = &job.run.train;
         let alpha_names = alpha_columns(job.task);
-        let mut log = Log::open(&job.folder.join("log.csv"), &alpha_names, self.state.step)?;
         let mut events = Events::create(job.folder, self.state.step)?;
         while self.state.step < settings.steps {
             if job.interrupt.before_step() {
-                self.save(&log)?;
+                self.check_parameters()?;
+                self.save()?;
                 return Err(Outcome::Interrupted(format!(
                     "{} is saved after step {}; the same command without --fresh goes on from there",
                     job.name, self.state.step
                 ))
                 .into());
             }
-            let rate = learning_rate(settings, job.run.model.d_model, self.state.step + 1);
-            let gradient_norm = match self.step(rate) {
-                Ok(norm) => norm,
-                Err(error) => {
-                    // the report tells a diverged run by this line
-                    log.write(&self.line(rate, f64::NAN, None).diverged(self.state.step + 1))?;
-                    return Err(error);
-                }
-            };
+            let gradient_norm = self.step()?;
             let at = self.state.step;
             let evaluate = at.is_multiple_of(settings.evaluate_every) || at == settings.steps;
             if !evaluate && !at.is_multiple_of(settings.log_every) {
                 continue;
             }
             let dev = if evaluate { Some(self.evaluate()?) } else { None };
-            let line = self.line(rate, gradient_norm, dev);
-            log.write(&line)?;
+            let line = self.line(at, gradient_norm, dev);
+            self.log.write(&line)?;
             for (tag, value) in line.scalars(&alpha_names) {
                 events.scalar(line.step, &tag, value)?;
             }
             self.tell(&line);
             if evaluate {
-                self.save(&log)?;
+                self.save()?;
             }
         }
         Ok(())
@@ -235,9 +241,9 @@ impl Trainer<'_> {
     }
 
     /// One optimizer step on `accumulate` batches, as if they were one; the gradient's norm before clipping.
-    fn step(&mut self, rate: f64) -> Result<f64> {
+    fn step(&mut self) -> Result<f64> {
         let job = self.job;
-        let waiting = Instant::now();
+        let begun = Instant::now();
         let mut rows = Vec::with_capacity(job.run.train.accumulate);
         for _ in 0..job.run.train.accumulate {
             if self.state.batch >= self.batches.len() {
@@ -249,8 +255,9 @@ impl Trainer<'_> {
             self.state.batch += 1;
         }
         let tokens: u64 = rows.iter().map(|rows| job.task.targets(rows)).sum();
-        self.interval.waited += waiting.elapsed();
-        seed_step(job.run.seed, self.state.step + 1, job.task.variables().device());
+        self.interval.waited += begun.elapsed();
+        let at = self.state.step + 1;
+        seed_step(job.run.seed, at, job.task.variables().device());
         self.parameters.zero_gradients();
         let mut total = 0.0;
         for rows in &rows {
@@ -259,25 +266,35 @@ impl Trainer<'_> {
             (&loss.sum / tokens as f64).backward();
             total += loss.sum.double_value(&[]);
         }
-        let at = self.state.step + 1;
         if !total.is_finite() {
-            return Err(self.diverged(&format!("the loss is {total} at step {at}")));
+            return Err(self.diverged(at, &format!("the loss is {total} at step {at}")));
         }
         let norm = self.parameters.clip(job.run.train.clip_norm).double_value(&[]);
         if !norm.is_finite() {
-            return Err(self.diverged(&format!("the gradient's norm is {norm} at step {at}")));
+            return Err(self.diverged(at, &format!("the gradient's norm is {norm} at step {at}")));
         }
+        let rate = self.learning_rate(at);
         self.adam.step(&mut self.parameters, rate, at);
         self.state.step = at;
         self.state.tokens += tokens;
         self.state.log_loss.0 += total;
         self.state.log_tokens += tokens;
         self.interval.tokens += tokens;
+        self.interval.spent += begun.elapsed();
         job.progress.step(at);
         Ok(norm)
     }
 
-    fn diverged(&self, what: &str) -> anyhow::Error {
+    fn learning_rate(&self, step: u64) -> f64 {
+        learning_rate(&self.job.run.train, self.job.run.model.d_model, step)
+    }
+
+    /// The error of a run that diverged; writes the line by which the report tells it.
+    fn diverged(&mut self, step: u64, what: &str) -> anyhow::Error {
+        let line = self.line(step, f64::NAN, None).diverged();
+        if let Err(error) = self.log.write(&line) {
+            return error;
+        }
         let kept = match self.saved {
             Some(step) => format!("the checkpoint of step {step} is kept"),
             None => "no checkpoint was written yet".to_string(),
@@ -286,14 +303,24 @@ impl Trainer<'_> {
         Outcome::Failed(format!("{}: {what}; {kept}. {advice}", self.job.name)).into()
     }
 
+    /// Weights that are no numbers are not put over good ones.
+    fn check_parameters(&mut self) -> Result<()> {
+        if self.parameters.all_finite() {
+            return Ok(());
+        }
+        let step = self.state.step;
+        Err(self.diverged(step, &format!("a parameter is no number after step {step}")))
+    }
+
     /// Dev loss; keeps the weights if they are the best, or may be averaged.
     fn evaluate(&mut self) -> Result<DevScore> {
         let job = self.job;
+        self.check_parameters()?;
         // stopped half-way, it would take the steps since the last checkpoint with it
         let dev = interrupt::deferred(|| job.task.dev())?;
         let (step, loss) = (self.state.step, dev.loss());
         if !loss.is_finite() {
-            return Err(self.diverged(&format!("the dev loss is {loss} at step {step}")));
+            return Err(self.diverged(step, &format!("the dev loss is {loss} at step {step}")));
         }
         self.evaluated = Some((step, dev));
         if self.state.best.is_none_or(|(_, best)| loss < best.0) {
@@ -309,24 +336,24 @@ impl Trainer<'_> {
         Ok(dev)
     }
 
-    fn line(&mut self, rate: f64, gradient_norm: f64, dev: Option<DevScore>) -> Line {
-        let elapsed = self.interval.since.elapsed().as_secs_f64().max(1e-9);
+    fn line(&mut self, step: u64, gradient_norm: f64, dev: Option<DevScore>) -> Line {
+        let interval = std::mem::take(&mut self.interval);
+        let seconds = interval.spent.as_secs_f64().max(1e-9);
         let line = Line {
-            step: self.state.step,
+            step,
             epoch: self.state.epoch,
             loss: self.state.log_loss.0 / self.state.log_tokens.max(1) as f64,
-            learning_rate: rate,
+            learning_rate: self.learning_rate(step),
             gradient_norm,
             tokens: self.state.tokens,
-            tokens_per_second: self.interval.tokens as f64 / elapsed,
-            data_wait: self.interval.waited.as_secs_f64() / elapsed,
+            tokens_per_second: interval.tokens as f64 / seconds,
+            data_wait: interval.waited.as_secs_f64() / seconds,
             dev_loss: dev.map(|dev| dev.loss()),
             dev_perplexity: dev.and_then(|dev| perplexity(self.job, &dev)),
             alphas: alphas(self.job.task),
         };
         self.state.log_loss = Exact(0.0);
         self.state.log_tokens = 0;
-        self.interval = Interval::new();
         line
     }
 
@@ -344,12 +371,9 @@ impl Trainer<'_> {
         job.progress.status(job.name, line.step, steps, &status, Duration::from_secs_f64(left));
     }
 
-    /// Writes the full checkpoint, unless it would put numbers that are none over good ones.
-    fn save(&mut self, log: &Log) -> Result<()> {
-        if !self.parameters.all_finite() {
-            return Err(self.diverged(&format!("a parameter is no number after step {}", self.state.step)));
-        }
-        log.sync()?;
+    /// Writes the full checkpoint, of parameters that were checked.
+    fn save(&mut self) -> Result<()> {
+        self.log.sync()?;
         self.state.seconds = self.earlier + self.started.elapsed().as_secs_f64();
         let stale = stale(&mut self.state, self.job.run.train.average);
         checkpoint::save(
