@@ -1,32 +1,21 @@
 //! Classification end to end: made-up tasks that must be learnt, runs that are stopped and go on, labels for lines.
 
+mod common;
+
+use common::{alone, assert_same, first_run, go, scratch};
 use rand::{Rng, SeedableRng};
 use std::path::Path;
 use std::sync::Arc;
 use synthesizer::data::labelled::{self, Label, LabelledRow, LabelledRows, RecordAnswers};
 use synthesizer::error::Outcome;
-use synthesizer::experiment::{Experiment, PlannedRun};
+use synthesizer::experiment::PlannedRun;
 use synthesizer::metric::classification::MetricKind;
 use synthesizer::task::judging::{judge, Predictions};
-use synthesizer::task::{self, Cut, Task};
+use synthesizer::task::{self, Cut};
 use synthesizer::train::checkpoint;
 use synthesizer::train::interrupt::Interrupt;
-use synthesizer::train::progress::Progress;
-use synthesizer::train::trainer::{train, Job, Trained};
-use tch::{Device, Kind, Tensor};
-
-/// Tests that train go one at a time: LibTorch's generator belongs to the whole process.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static GENERATOR: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    GENERATOR.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// A folder for data and results; token files go to the target folder, not to the user's cache.
-fn scratch() -> tempfile::TempDir {
-    static CACHE: std::sync::Once = std::sync::Once::new();
-    CACHE.call_once(|| std::env::set_var("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR")));
-    tempfile::tempdir().unwrap()
-}
+use synthesizer::train::trainer::Trained;
+use tch::Device;
 
 fn write(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -86,30 +75,13 @@ batch_tokens = 1024
 schedule = "linear"
 {train}"#
     );
-    let experiment = Experiment::parse(Path::new("toy.toml"), &text).unwrap_or_else(|problems| panic!("{problems}"));
-    experiment.plan(results).unwrap_or_else(|problems| panic!("{problems}")).runs.remove(0)
+    first_run(&text, results)
 }
 
 fn news(mix: &str, folder: &Path, train: &str) -> PlannedRun {
     made_up_news(&folder.join("news"));
     let data = format!("corpus = \"ag-news\"\nfolder = {:?}", folder.join("news"));
     planned(mix, &data, train, &folder.join("results"))
-}
-
-fn go(planned: &PlannedRun, interrupt: &Interrupt) -> anyhow::Result<(Trained, Box<dyn Task>)> {
-    let task = task::build(&planned.run, Device::Cpu)?;
-    std::fs::create_dir_all(&planned.folder)?;
-    task.save_assets(&planned.folder)?;
-    let job = Job {
-        name: &planned.name,
-        run: &planned.run,
-        config_hash: &planned.hash,
-        folder: &planned.folder,
-        task: task.as_ref(),
-        interrupt,
-        progress: &Progress::Silent,
-    };
-    Ok((train(&job)?, task))
 }
 
 fn metric(trained: &Trained, name: &str) -> f64 {
@@ -167,30 +139,6 @@ fn the_order_of_words_is_learnt_and_lines_are_labelled() {
     }
 }
 
-/// Everything that a run leaves must be equal to the bit, but for the time it took.
-fn assert_same(a: &PlannedRun, b: &PlannedRun, what: &str) {
-    let log = |planned: &PlannedRun| {
-        let mut reader = csv::Reader::from_path(planned.folder.join("log.csv")).unwrap();
-        let header = reader.headers().unwrap().clone();
-        let timed = ["tokens_per_second", "data_wait"];
-        let kept: Vec<usize> = (0..header.len()).filter(|at| !timed.contains(&&header[*at])).collect();
-        let records = reader.records().map(Result::unwrap);
-        records.map(|record| kept.iter().map(|at| record[*at].to_string()).collect()).collect::<Vec<Vec<String>>>()
-    };
-    assert_eq!(log(a), log(b), "{what}: logs");
-    for file in ["dev.labels.txt", "test.labels.txt", "attention.csv", "labels.json"] {
-        let bytes = |planned: &PlannedRun| std::fs::read(planned.folder.join(file)).unwrap();
-        assert_eq!(bytes(a), bytes(b), "{what}: {file}");
-    }
-    let weights = |planned: &PlannedRun| {
-        let task = task::build(&planned.run, Device::Cpu).unwrap();
-        checkpoint::load_weights(&checkpoint::final_file(&planned.folder), task.variables()).unwrap();
-        let names: std::collections::BTreeMap<_, _> = task.variables().variables().into_iter().collect();
-        Tensor::cat(&names.values().map(|tensor| tensor.flatten(0, -1).to_kind(Kind::Float)).collect::<Vec<_>>(), 0)
-    };
-    assert!(weights(a).equal(&weights(b)), "{what}: weights");
-}
-
 #[test]
 fn a_stopped_run_goes_on_to_the_same_bits() {
     let _alone = alone();
@@ -207,7 +155,8 @@ fn a_stopped_run_goes_on_to_the_same_bits() {
             assert!(matches!(error.downcast_ref(), Some(Outcome::Interrupted(_))), "{error}");
         }
         assert_eq!(go(&parts, &Interrupt::default()).unwrap().0.steps, 21);
-        assert_same(&whole, &parts, select);
+        let files = ["dev.labels.txt", "test.labels.txt", "attention.csv", "labels.json"];
+        assert_same(&whole, &parts, &files, select);
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use synthesizer::train::checkpoint;
 
 struct Workplace {
     folder: tempfile::TempDir,
@@ -239,20 +240,28 @@ fn ctrl_c_while_scoring_ends_at_once_and_the_same_command_scores() {
 #[cfg(unix)]
 #[test]
 fn a_killed_run_goes_on_to_the_same_weights() {
-    let (killed, whole) = (Workplace::new(12, r#"["R+V"]"#), Workplace::new(12, r#"["R+V"]"#));
-    for round in 0.. {
+    let (killed, whole) = (Workplace::new(120, r#"["R+V"]"#), Workplace::new(120, r#"["R+V"]"#));
+    let last = killed.path("results/custom/toy/R+V-s1/checkpoint/last.safetensors");
+    let saved = || if last.exists() { checkpoint::load_state(&last).unwrap().step } else { 0 };
+    for round in 0..3 {
+        let (before, started) = (saved(), Instant::now());
         let mut child =
             killed.command(&["run", "toy.toml"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(150 + 60 * round));
-        let ended = child.try_wait().unwrap().is_some();
-        // SIGKILL: nothing can be saved
-        let _ = child.kill();
-        child.wait().unwrap();
-        if ended {
-            break;
+        // this session's first checkpoint is there; a little later the next is under way
+        while saved() == before {
+            assert!(started.elapsed() < Duration::from_secs(120), "no checkpoint was written");
+            std::thread::sleep(Duration::from_millis(2));
         }
+        std::thread::sleep(Duration::from_millis(7 * round));
+        assert!(child.try_wait().unwrap().is_none(), "ended before it was killed");
+        // SIGKILL: nothing can be saved
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
-    ends_with_code(&killed.run(&["run", "toy.toml"]), 0);
+    assert!((12..120).contains(&saved()), "killed after step {}", saved());
+    let again = killed.run(&["run", "toy.toml"]);
+    ends_with_code(&again, 0);
+    assert!(text(&again).contains("goes on after step"), "{}", text(&again));
     ends_with_code(&whole.run(&["run", "toy.toml"]), 0);
     let weights = |place: &Workplace| {
         let bytes = std::fs::read(place.path("results/custom/toy/R+V-s1/checkpoint/final.safetensors")).unwrap();

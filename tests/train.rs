@@ -1,13 +1,19 @@
 //! Training end to end: a toy that must be learnt, and runs that are stopped and go on.
 
+mod common;
+
+use common::{alone, assert_same, first_run, go, go_with, scratch};
 use std::path::Path;
+use std::time::Duration;
+use synthesizer::attention::SelfAttention;
 use synthesizer::error::Outcome;
-use synthesizer::experiment::{Experiment, PlannedRun};
-use synthesizer::task;
+use synthesizer::experiment::PlannedRun;
+use synthesizer::task::attention_view::Histogram;
+use synthesizer::task::tokens::TrainingRows;
+use synthesizer::task::{self, BatchLoss, DevScore, Metric, Task};
 use synthesizer::train::checkpoint;
 use synthesizer::train::interrupt::Interrupt;
-use synthesizer::train::progress::Progress;
-use synthesizer::train::trainer::{train, Job, Trained};
+use synthesizer::train::memory::peak_above;
 use tch::{nn, Device, Kind, Tensor};
 
 fn toy(settings: &str, results: &Path) -> PlannedRun {
@@ -21,36 +27,7 @@ vocabulary = 270
 max_tokens = 24
 "#
     );
-    let experiment = Experiment::parse(Path::new("toy.toml"), &text).unwrap_or_else(|problems| panic!("{problems}"));
-    experiment.plan(results).unwrap_or_else(|problems| panic!("{problems}")).runs.remove(0)
-}
-
-fn go(planned: &PlannedRun, interrupt: &Interrupt) -> anyhow::Result<(Trained, Box<dyn task::Task>)> {
-    let task = task::build(&planned.run, Device::Cpu)?;
-    let job = Job {
-        name: &planned.name,
-        run: &planned.run,
-        config_hash: &planned.hash,
-        folder: &planned.folder,
-        task: task.as_ref(),
-        interrupt,
-        progress: &Progress::Silent,
-    };
-    let trained = train(&job)?;
-    Ok((trained, task))
-}
-
-/// Tests here go one at a time: LibTorch's generator belongs to the whole process, and a run is the only user of its own.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static GENERATOR: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    GENERATOR.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// A folder for results; token files go to the target folder, not to the user's cache.
-fn scratch() -> tempfile::TempDir {
-    static CACHE: std::sync::Once = std::sync::Once::new();
-    CACHE.call_once(|| std::env::set_var("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR")));
-    tempfile::tempdir().unwrap()
+    first_run(&text, results)
 }
 
 fn small(mix: &str, train: &str) -> String {
@@ -110,37 +87,6 @@ evaluate_every = 400"#,
     assert!(exact * 100 > corpus.test.len() * 95, "{exact} of {} reversed exactly", corpus.test.len());
 }
 
-/// Everything that a run leaves must be equal to the bit, but for the time it took.
-fn assert_same(a: &PlannedRun, b: &PlannedRun, what: &str) {
-    let read = |planned: &PlannedRun| {
-        let mut reader = csv::Reader::from_path(planned.folder.join("log.csv")).unwrap();
-        let header = reader.headers().unwrap().clone();
-        let timed = ["tokens_per_second", "data_wait"];
-        let kept: Vec<usize> = (0..header.len()).filter(|at| !timed.contains(&&header[*at])).collect();
-        reader
-            .records()
-            .map(|record| {
-                let record = record.unwrap();
-                kept.iter().map(|at| record[*at].to_string()).collect::<Vec<_>>()
-            })
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(read(a), read(b), "{what}: logs");
-    for file in ["test.hypotheses.txt", "attention.csv"] {
-        let bytes = |planned: &PlannedRun| std::fs::read(planned.folder.join(file)).unwrap();
-        assert_eq!(bytes(a), bytes(b), "{what}: {file}");
-    }
-    let weights = |planned: &PlannedRun, file: &Path| {
-        let task = task::build(&planned.run, Device::Cpu).unwrap();
-        checkpoint::load_weights(file, task.variables()).unwrap();
-        let names = task.variables().variables().into_iter().collect::<std::collections::BTreeMap<_, _>>();
-        Tensor::cat(&names.values().map(|tensor| tensor.flatten(0, -1).to_kind(Kind::Float)).collect::<Vec<_>>(), 0)
-    };
-    for file in [checkpoint::last_file, checkpoint::final_file] {
-        assert!(weights(a, &file(&a.folder)).equal(&weights(b, &file(&b.folder))), "{what}: weights");
-    }
-}
-
 #[test]
 fn a_stopped_run_goes_on_to_the_same_bits() {
     let _alone = alone();
@@ -161,7 +107,7 @@ fn a_stopped_run_goes_on_to_the_same_bits() {
         }
         let (trained, _) = go(&parts, &Interrupt::default()).unwrap();
         assert_eq!(trained.steps, 23);
-        assert_same(&whole, &parts, select);
+        assert_same(&whole, &parts, &["test.hypotheses.txt", "attention.csv"], select);
     }
 }
 
@@ -218,6 +164,148 @@ fn a_loss_that_is_no_number_stops_and_keeps_the_checkpoint() {
     assert_eq!(checkpoint::load_state(&last).unwrap().step, 10);
 }
 
+/// A task of which something goes wrong, or takes long.
+struct Faulty<'a> {
+    task: &'a dyn Task,
+    loss: fn(&dyn Task, &[u32]) -> anyhow::Result<BatchLoss>,
+    dev: fn(&dyn Task) -> anyhow::Result<DevScore>,
+}
+
+impl Task for Faulty<'_> {
+    fn variables(&self) -> &nn::VarStore {
+        self.task.variables()
+    }
+    fn training(&self) -> &TrainingRows {
+        self.task.training()
+    }
+    fn targets(&self, rows: &[u32]) -> u64 {
+        self.task.targets(rows)
+    }
+    fn loss(&self, rows: &[u32]) -> anyhow::Result<BatchLoss> {
+        (self.loss)(self.task, rows)
+    }
+    fn dev(&self) -> anyhow::Result<DevScore> {
+        (self.dev)(self.task)
+    }
+    fn score(&self, dev: &DevScore, folder: &Path) -> anyhow::Result<Vec<Metric>> {
+        self.task.score(dev, folder)
+    }
+    fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {
+        self.task.attentions()
+    }
+    fn view_attention(&self) -> anyhow::Result<Vec<Histogram>> {
+        self.task.view_attention()
+    }
+}
+
+/// Cells of log.csv's lines by column name.
+fn log_cells(planned: &PlannedRun, name: &str) -> Vec<String> {
+    let mut reader = csv::Reader::from_path(planned.folder.join("log.csv")).unwrap();
+    let at = reader.headers().unwrap().iter().position(|column| column == name).unwrap();
+    reader.records().map(|record| record.unwrap()[at].to_string()).collect()
+}
+
+#[test]
+fn the_log_tells_a_run_that_diverged_and_no_other_error() {
+    let _alone = alone();
+    let loss = |task: &dyn Task, rows: &[u32]| task.loss(rows);
+    let dev = |task: &dyn Task| task.dev();
+    // no batch is as long as the table, so that no loss shows it
+    let spoilt = |task: &dyn Task, rows: &[u32]| {
+        for (name, matrix) in task.variables().variables() {
+            if name.ends_with(".random.r") {
+                let mut last = tch::no_grad(|| matrix.select(1, 31).select(1, 31));
+                let _ = tch::no_grad(|| last.fill_(f64::NAN));
+            }
+        }
+        task.loss(rows)
+    };
+    for (what, rate, loss, dev, says, line) in [
+        ("a huge rate", "1e39", loss as fn(&dyn Task, &[u32]) -> _, dev as fn(&dyn Task) -> _, "step 1", Some("1")),
+        ("a spoilt parameter", "1e-3", spoilt, dev, "a parameter is no number after step 1", Some("1")),
+        (
+            "a dev loss",
+            "1e-3",
+            loss,
+            |_| Ok(DevScore { nll: f64::NAN, tokens: 1 }),
+            "the dev loss is NaN at step 1",
+            Some("1"),
+        ),
+        ("unread data", "1e-3", |_, _| anyhow::bail!("cannot read this file"), dev, "cannot read this file", None),
+    ] {
+        let folder = scratch();
+        let settings = small("R", "steps = 4\nwarmup = 1\nevaluate_every = 1\n").replace("3e-3", rate);
+        let planned = toy(&settings, folder.path());
+        let task = task::build(&planned.run, Device::Cpu).unwrap();
+        let faulty = Faulty { task: task.as_ref(), loss, dev };
+        let error = go_with(&planned, &faulty, &Interrupt::default()).map(drop).unwrap_err();
+        assert!(error.to_string().contains(says), "{what}: {error}");
+        assert_eq!(matches!(error.downcast_ref(), Some(Outcome::Failed(_))), line.is_some(), "{what}: {error}");
+        assert_eq!(log_cells(&planned, "step"), line.into_iter().collect::<Vec<_>>(), "{what}");
+        assert!(log_cells(&planned, "loss").iter().all(|loss| loss == "NaN"), "{what}");
+    }
+}
+
+#[test]
+fn rates_in_the_log_are_of_steps_alone() {
+    const PAUSE: f64 = 1.5;
+    let _alone = alone();
+    let folder = scratch();
+    let planned = toy(&small("R", "steps = 2\nwarmup = 1\nevaluate_every = 1\n"), folder.path());
+    let task = task::build(&planned.run, Device::Cpu).unwrap();
+    let slow = |task: &dyn Task| {
+        std::thread::sleep(Duration::from_secs_f64(PAUSE));
+        task.dev()
+    };
+    let faulty = Faulty { task: task.as_ref(), loss: |task, rows| task.loss(rows), dev: slow };
+    let trained = go_with(&planned, &faulty, &Interrupt::default()).unwrap();
+    assert!(trained.train_seconds > 2.0 * PAUSE, "{}", trained.train_seconds);
+    let numbers = |name| log_cells(&planned, name).iter().map(|cell| cell.parse().unwrap()).collect::<Vec<f64>>();
+    for (seen, rate) in numbers("tokens").iter().zip(numbers("tokens_per_second")) {
+        assert!(rate * PAUSE > *seen, "{rate} tokens a second of {seen}: the pause is in it");
+    }
+}
+
+#[test]
+fn attention_is_viewed_in_the_memory_of_a_few_rows() {
+    let _alone = alone();
+    let folder = scratch();
+    let text = "the same words again and again \n".repeat(9).replace('\n', "");
+    let file = folder.path().join("text.txt");
+    std::fs::write(&file, format!("{text}\n").repeat(100)).unwrap();
+    let settings = format!(
+        r#"task = "language-modelling"
+mix = "V"
+[data]
+corpus = "text"
+train = [{file:?}]
+dev = [{file:?}]
+test = [{file:?}]
+vocabulary = 260
+max_tokens = 300
+[model]
+d_model = 16
+heads = 4
+decoder_layers = 2
+d_ff = 16
+max_length = 301
+[train]
+steps = 2
+warmup = 1
+"#
+    );
+    let planned = first_run(&settings, folder.path());
+    let task = task::build(&planned.run, Device::Cpu).unwrap();
+    let (histograms, peak) = peak_above(|| task.view_attention()).unwrap();
+    // as many tokens are read as are predicted
+    let length = task.targets(&[0]);
+    assert!(length > text.len() as u64, "{length}: a token is a byte");
+    assert_eq!(histograms[1].counts.iter().sum::<u64>(), 64 * 4 * length * (length + 1) / 2);
+    // a layer of 64 rows has 64 x 4 x 280 x 280 weights of 4 bytes, 80 MB
+    let peak = peak.expect("Linux tells the peak");
+    assert!(peak < 48 << 20, "{peak} bytes");
+}
+
 #[test]
 fn a_checkpoint_of_other_settings_or_data_is_refused() {
     let _alone = alone();
@@ -227,6 +315,16 @@ fn a_checkpoint_of_other_settings_or_data_is_refused() {
     let hash = std::mem::replace(&mut planned.hash, "0123456789abcdef".into());
     let text = go(&planned, &Interrupt::default()).map(|_| ()).unwrap_err().to_string();
     assert!(text.contains("config") && text.contains("0123456789abcdef") && text.contains(&hash), "{text}");
+
+    planned.hash = hash;
+    let last = checkpoint::last_file(&planned.folder);
+    let data_hash = checkpoint::load_state(&last).unwrap().data_hash;
+    let mut bytes = std::fs::read(&last).unwrap();
+    let at = bytes.windows(data_hash.len()).position(|window| window == data_hash.as_bytes()).unwrap();
+    bytes[at..at + 16].copy_from_slice(b"0123456789abcdef");
+    std::fs::write(&last, bytes).unwrap();
+    let text = go(&planned, &Interrupt::default()).map(|_| ()).unwrap_err().to_string();
+    assert!(text.contains("of other data") && text.contains("0123456789abcdef") && text.contains(&data_hash), "{text}");
 }
 
 #[test]
@@ -237,17 +335,21 @@ fn a_checkpoint_cut_short_is_told() {
     go(&planned, &Interrupt::default()).unwrap();
     let last = checkpoint::last_file(&planned.folder);
     let bytes = std::fs::read(&last).unwrap();
-    std::fs::write(&last, &bytes[..bytes.len() / 2]).unwrap();
-    let error = go(&planned, &Interrupt::default()).map(|_| ()).unwrap_err();
-    let text = format!("{error:#}");
-    assert!(text.contains("last.safetensors") && text.contains("--fresh"), "{text}");
+    // in the tensors, by one byte, in the header, in its length; then a length that no file has
+    let mut long = bytes.clone();
+    long[..8].fill(0xff);
+    for broken in [&bytes[..bytes.len() / 2], &bytes[..bytes.len() - 1], &bytes[..100], &bytes[..3], &long[..]] {
+        std::fs::write(&last, broken).unwrap();
+        let trained = go(&planned, &Interrupt::default()).map(drop);
+        for error in [trained.unwrap_err(), checkpoint::load_state(&last).unwrap_err()] {
+            let text = format!("{error:#}");
+            assert!(text.contains("last.safetensors") && text.contains("--fresh"), "{text}");
+        }
+    }
 }
 
-#[test]
-fn the_mean_of_checkpoints_by_hand() {
-    let _alone = alone();
-    let folder = scratch();
-    let state = checkpoint::State {
+fn state() -> checkpoint::State {
+    checkpoint::State {
         step: 1,
         epoch: 0,
         batch: 0,
@@ -259,7 +361,14 @@ fn the_mean_of_checkpoints_by_hand() {
         seconds: 0.0,
         config_hash: String::new(),
         data_hash: String::new(),
-    };
+    }
+}
+
+#[test]
+fn the_mean_of_checkpoints_by_hand() {
+    let _alone = alone();
+    let folder = scratch();
+    let state = state();
     let store = nn::VarStore::new(Device::Cpu);
     let mut variable = store.root().var("x", &[2], nn::Init::Const(0.0));
     let files: Vec<_> = [[1.0f32, 4.0], [2.0, 8.0], [6.0, 0.0]]
@@ -275,4 +384,18 @@ fn the_mean_of_checkpoints_by_hand() {
     checkpoint::load_average(&files, &store).unwrap();
     assert_eq!(Vec::<f32>::try_from(&variable).unwrap(), [3.0, 4.0]);
     assert_eq!(checkpoint::load_state(&files[0]).unwrap(), state, "the state survives to the bit");
+}
+
+#[test]
+fn where_a_checkpoint_stands_is_told_without_its_tensors() {
+    let _alone = alone();
+    let folder = scratch();
+    let store = nn::VarStore::new(Device::Cpu);
+    let _large = store.root().var("x", &[8 << 20], nn::Init::Const(1.0));
+    let file = folder.path().join("large.safetensors");
+    checkpoint::save(&file, &store, None, &state()).unwrap();
+    let (found, peak) = peak_above(|| checkpoint::load_state(&file)).unwrap();
+    assert_eq!(found, state(), "the state survives to the bit");
+    let peak = peak.expect("Linux tells the peak");
+    assert!(peak < 8 << 20, "{peak} bytes for a file of 32 MiB");
 }
