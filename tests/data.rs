@@ -80,7 +80,7 @@ fn home_assistant_pairs_by_key_path_and_holds_out_integrations() {
     assert_eq!(pairs(corpus.test.as_ref()), strings(&[("Power", "Leistung"), ("Shared", "test")]));
     assert_eq!(pairs(corpus.dev.as_ref()), strings(&[("Battery", "Batterie")]));
     assert_eq!(corpus.name, "homeassistant 2024.3.3 en-de");
-    assert_eq!(corpus.notes[0], "5 of 11 pairs dropped: their source is in the same split or in train already");
+    assert_eq!(corpus.notes[0], "5 of 11 pairs dropped: their source is in the same split, in train, or (dev) in test");
     assert_eq!(corpus.notes[1], "1 pairs dropped: a side is empty");
     assert_eq!(corpus.hash, home_assistant::read(&wheel, "en", "de").unwrap().hash);
     assert_ne!(corpus.hash, home_assistant::read(&wheel, "de", "en").unwrap().hash);
