@@ -80,7 +80,7 @@ fn home_assistant_pairs_by_key_path_and_holds_out_integrations() {
     assert_eq!(pairs(corpus.test.as_ref()), strings(&[("Power", "Leistung"), ("Shared", "test")]));
     assert_eq!(pairs(corpus.dev.as_ref()), strings(&[("Battery", "Batterie")]));
     assert_eq!(corpus.name, "homeassistant 2024.3.3 en-de");
-    assert_eq!(corpus.notes[0], "5 of 11 pairs dropped: their source is in the same split or in train already");
+    assert_eq!(corpus.notes[0], "5 of 11 pairs dropped: their source is in the same split, in train, or (dev) in test");
     assert_eq!(corpus.notes[1], "1 pairs dropped: a side is empty");
     assert_eq!(corpus.hash, home_assistant::read(&wheel, "en", "de").unwrap().hash);
     assert_ne!(corpus.hash, home_assistant::read(&wheel, "de", "en").unwrap().hash);
@@ -257,6 +257,46 @@ fn a_token_file_is_reused_and_a_truncated_or_foreign_one_is_made_again() {
 }
 
 #[test]
+fn a_token_file_of_other_columns_or_rows_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = bytes_tokenizer();
+    let file = folder.path().join("x.tokens");
+    // The same key for all, as if two corpora had one hash.
+    let build = |rows: Rows| {
+        let store = TokenStore::build(&rows, &tokenizer, &options(20, Keep::All), &file).unwrap();
+        (store.columns(), store.len(), tokenizer.decode(&store.tokens(store.len() - 1, 0).unwrap()).unwrap())
+    };
+    let single =
+        |count: usize| Rows::single(["one", "two", "three"][..count].iter().map(|row| row.to_string()).collect());
+    assert_eq!(build(store_rows()), (2, 5, "g h".into()));
+    assert_eq!(build(single(3)), (1, 3, "three".into()));
+    assert_eq!(build(single(2)), (1, 2, "two".into()));
+}
+
+#[test]
+fn blank_rows_are_dropped_from_what_a_language_model_is_measured_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = bytes_tokenizer();
+    let file = folder.path().join("x.tokens");
+    let rows = Rows::single(["", "a b", " \t", "a long row", ""].map(String::from).into());
+    let build = |keep| {
+        let store = TokenStore::build(&rows, &tokenizer, &options(6, keep), &file).unwrap();
+        let text = |row| tokenizer.decode(&store.tokens(row, 0).unwrap()).unwrap();
+        let kept: Vec<_> = (0..store.len()).map(|row| (store.row(row).unwrap(), text(row))).collect();
+        (kept, store.counts)
+    };
+    let (kept, counts) = build(Keep::NotEmpty);
+    assert_eq!(kept, [(1, "a b".into()), (3, "a lon".into())]);
+    let expected = Counts { rows: 5, kept: 2, skipped: 0, cut: 1, empty: 3, tokens: [10, 0], words: [4, 0] };
+    assert_eq!(counts, expected);
+    // Labelled texts keep every row, also where the file at hand has another rule.
+    let (kept, counts) = build(Keep::All);
+    assert_eq!(kept.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!((counts.kept, counts.empty), (5, 0));
+    assert_eq!(build(Keep::NotEmpty).1, expected);
+}
+
+#[test]
 fn more_rows_than_a_chunk_keep_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = bytes_tokenizer();
@@ -300,9 +340,9 @@ fn a_full_disk_is_an_error_and_no_file_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = bytes_tokenizer();
     let file = folder.path().join("x.tokens");
-    // Whichever number the builder takes, the file it writes to has no room.
+    // Whichever number the builder takes (see `files::temporary`), the file it writes to has no room.
     for number in 0..200 {
-        let temporary = file.with_extension(format!("{}-{number}.tmp", std::process::id()));
+        let temporary = folder.path().join(format!("x.tokens.{}-{number}.tmp", std::process::id()));
         std::os::unix::fs::symlink("/dev/full", &temporary).unwrap();
     }
     let examples = Rows::single((0..20_000).map(|row| format!("row {row}")).collect());

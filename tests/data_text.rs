@@ -1,7 +1,10 @@
 //! Plain and .sgm files, on small made-up files with the quirks of real ones.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::time::{Duration, SystemTime};
+use synthesizer::data::fetch::sha256_file;
 use synthesizer::data::{batching, load, prepare, Corpus, Examples};
 use synthesizer::experiment::config::{CorpusKind, DataConfig, TaskKind, TooLong};
 use synthesizer::experiment::defaults;
@@ -99,8 +102,80 @@ fn gzip_and_plain_are_the_same_data() {
     let hash = |train: &str| translation(train, SGM, SGM).unwrap().hash;
     assert_eq!(hash(MORE), hash(&plain));
     assert_ne!(hash(MORE), hash("train.en,train.de"));
-    // The second reading comes from the cache.
-    assert!(std::fs::read_dir(cache().join("text")).unwrap().all(|entry| !entry.unwrap().path().ends_with(".tmp")));
+}
+
+#[test]
+fn a_gzip_file_is_decompressed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    // Text of its own, so that no other test has it decompressed.
+    let packed = folder.path().join("once.gz");
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writer.write_all(b"Only here.\nAnd once.\n").unwrap();
+    std::fs::write(&packed, writer.finish().unwrap()).unwrap();
+    let name = packed.display().to_string();
+    let read = || load(&config(&name, "short.de", "short.de"), TaskKind::LanguageModelling).unwrap();
+    assert_eq!(column(read().train.as_ref(), 0), ["Only here.", "And once."]);
+
+    let hash = sha256_file(&packed).unwrap();
+    let plain = cache().join("text").join(&hash);
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(cache().join("text")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with(&hash)).collect()
+    };
+    assert_eq!(names(), [hash.as_str()], "no temporary file is left");
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    std::fs::File::options().write(true).open(&plain).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(column(read().train.as_ref(), 0), ["Only here.", "And once."]);
+    assert_eq!(std::fs::metadata(&plain).unwrap().modified().unwrap(), long_ago, "written again");
+}
+
+#[test]
+fn the_hash_tells_which_file_is_in_which_split() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|name| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("{name} one\n{name} two\n")).unwrap();
+        path.display().to_string()
+    });
+    let read = |train: &str, dev: &str, task| load(&config(train, dev, &c), task).unwrap();
+    let lines = |train: &str, dev: &str| read(train, dev, TaskKind::LanguageModelling);
+    let (first, second) = (lines(&format!("{a} {b}"), &c), lines(&a, &format!("{b} {c}")));
+    assert_ne!(first.hash, second.hash);
+    // So the second run does not find the first one's token files, with rows of its dev set to train on.
+    for (corpus, rows) in [(&first, [4, 2]), (&second, [2, 4])] {
+        let prepared = prepare(corpus, &config("", "", ""), TaskKind::LanguageModelling).unwrap();
+        assert_eq!([prepared.train.len(), prepared.dev.len()], rows);
+    }
+    // The same files in the same order, read as one text a row and as two.
+    let single =
+        load(&config(&format!("{a} {b}"), &format!("{a} {b}"), &format!("{a} {b}")), TaskKind::LanguageModelling);
+    let pair = format!("{a},{b}");
+    assert_ne!(single.unwrap().hash, translation(&pair, &pair, &pair).unwrap().hash);
+    assert_eq!(first.notes, ["split: train, dev and test are the files that the experiment names"]);
+}
+
+#[test]
+fn blank_lines_of_dev_and_test_are_no_rows_of_a_language_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let some = file("some", "\nA line.\n \n\nAnother.\n\n");
+    let config = config(&some, &some, &some);
+    let corpus = load(&config, TaskKind::LanguageModelling).unwrap();
+    let prepared = prepare(&corpus, &config, TaskKind::LanguageModelling).unwrap();
+    for store in [prepared.train, prepared.dev, prepared.test] {
+        assert_eq!((store.counts.rows, store.counts.empty, store.len()), (6, 4, 2));
+        assert_eq!((store.row(0).unwrap(), store.row(1).unwrap()), (1, 4));
+    }
+    let blank = file("blank", "\n \n");
+    let config = self::config(&some, &blank, &some);
+    let corpus = load(&config, TaskKind::LanguageModelling).unwrap();
+    let error = message(prepare(&corpus, &config, TaskKind::LanguageModelling).map(|_| ()));
+    assert!(error.starts_with("no row of the dev set of text (some …) is left: all 2 are blank"), "{error}");
 }
 
 #[test]

@@ -128,6 +128,9 @@ fn wrong_files_are_refused_with_their_line() {
     assert_eq!(sst("fine\t2"), "dev.tsv, line 3: column \"label\": \"2\" is no label of SST-2; labels: 0, 1");
     assert_eq!(sst("fine\t"), "dev.tsv, line 3: column \"label\": \"\" is no label of SST-2; labels: 0, 1");
     assert!(refusal("SST-2", b"sentence\tlabel\n\xff\t1\n").starts_with("dev.tsv, line 2: invalid UTF-8"));
+    // Only a first line can be the header of a test file.
+    let cola = refusal("CoLA", b"gj04\t1\t\tIt slept.\ngj04\t0\tIt.\n");
+    assert_eq!(cola, "dev.tsv, line 2: 3 columns, where CoLA has 4");
     assert_eq!(refusal("RTE", b""), "dev.tsv is empty; its first line must name the columns");
     assert_eq!(
         refusal("RTE", b"index\tsentence1\tlabel\n"),

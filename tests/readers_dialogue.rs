@@ -107,6 +107,8 @@ fn broken_parlai_files_end_in_file_and_line() {
     std::fs::write(&path, b"1 hi\thello\n2 caf\xe9\tyes\n").unwrap();
     let error = message(read(&config(CorpusKind::Parlai, &path)));
     assert!(error.contains("x.txt, line 2: invalid UTF-8"), "{error}");
+    let missing = message(read(&config(CorpusKind::Parlai, &folder.path().join("none.txt"))));
+    assert!(missing.starts_with("data.train: there is no file ") && missing.ends_with("none.txt"), "{missing}");
     let mut two = config(CorpusKind::Parlai, &path);
     two.train[0].push(path.clone());
     let error = message(read(&two));
@@ -181,7 +183,7 @@ fn wheel(path: &Path, files: &[(&str, &str)]) {
 
 /// A conversation that begins with a question of that split.
 fn asked(split: Split) -> String {
-    let first = (0..).map(|n| format!("question {n}")).find(|first| split_at(first, 10) == split).unwrap();
+    let first = (0..).map(|n| format!("question {n}")).find(|first| split_at(first, 10, 10) == split).unwrap();
     format!("conversations:\n- - {first}?\n  - {split:?}\n")
 }
 

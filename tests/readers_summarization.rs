@@ -112,6 +112,11 @@ fn broken_stories_and_lists_are_told() {
 
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list.txt");
+    std::fs::write(&list, "\n \n").unwrap();
+    lost.train = vec![vec![list.clone()]];
+    let error = message(read(&lost));
+    assert!(error.starts_with("data.train: ") && error.ends_with("list.txt names no URL"), "{error}");
+
     std::fs::write(&list, "http://www.example.com/a").unwrap();
     let mut config = stories();
     config.train = vec![vec![list.clone()]];

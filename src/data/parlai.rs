@@ -12,7 +12,7 @@ use super::files::{single, SplitFiles};
 use super::lines::Lines;
 use super::{Corpus, Examples};
 use crate::interrupt;
-use anyhow::bail;
+use anyhow::{bail, Context};
 use std::path::{Path, PathBuf};
 
 const PERSONAS: [&str; 2] = ["your persona:", "partner's persona:"];
@@ -41,7 +41,8 @@ fn split(key: &str, entries: &[Vec<PathBuf>], history: History) -> anyhow::Resul
     let mut personas = 0;
     for path in single(key, entries, "dialogues in ParlAI's text form")? {
         let before = rows.len();
-        personas += file(&path, &mut rows)?;
+        let lines = Lines::open(&path).with_context(|| format!("data.{key}"))?;
+        personas += file(&path, &lines, &mut rows)?;
         if rows.len() == before {
             bail!("data.{key}: there is no turn in {}", path.display());
         }
@@ -50,8 +51,7 @@ fn split(key: &str, entries: &[Vec<PathBuf>], history: History) -> anyhow::Resul
 }
 
 /// Adds the dialogues of a file, and says how many persona lines it has.
-fn file(path: &Path, rows: &mut DialogueRows) -> anyhow::Result<usize> {
-    let lines = Lines::open(path)?;
+fn file(path: &Path, lines: &Lines, rows: &mut DialogueRows) -> anyhow::Result<usize> {
     let (mut dialogue, mut last, mut personas) = (Dialogue::default(), 0, 0);
     for at in 0..lines.len() {
         interrupt::check()?;

@@ -124,14 +124,14 @@ pub enum Split {
 
 /// The split of a unit, a function of its content alone: [`percentile`] 0 to 4 is dev, 5 to 9 test, the rest train.
 pub fn split_of(unit: &str) -> Split {
-    split_at(unit, 5)
+    split_at(unit, 5, 5)
 }
 
-/// As [`split_of`], with `share` of 100 units each for dev and test: small corpora need more to be judged by.
-pub fn split_at(unit: &str, share: u64) -> Split {
+/// As [`split_of`], with `dev` and `test` of 100 units for those two: small corpora need more to be judged by.
+pub fn split_at(unit: &str, dev: u64, test: u64) -> Split {
     match percentile(unit) {
-        number if number < share => Split::Dev,
-        number if number < 2 * share => Split::Test,
+        number if number < dev => Split::Dev,
+        number if number < dev + test => Split::Test,
         _ => Split::Train,
     }
 }

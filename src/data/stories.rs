@@ -56,8 +56,7 @@ impl Story {
                 ),
             }
         };
-        if let Some(first) = paragraphs.iter_mut().find(|line| !line.to_ascii_lowercase().starts_with("editor's note:"))
-        {
+        if let Some(first) = paragraphs.iter_mut().find(|line| !is_note(line)) {
             *first = without_byline(first);
         }
         let mut highlights = vec![String::new()];
@@ -83,6 +82,12 @@ impl Story {
     }
 }
 
+/// Whether a paragraph is an editor's note, with a straight apostrophe or a curly one.
+fn is_note(paragraph: &str) -> bool {
+    let paragraph = paragraph.to_ascii_lowercase();
+    ["editor's note:", "editor’s note:"].iter().any(|note| paragraph.starts_with(note))
+}
+
 /// With a full stop, where the text ends without a mark.
 fn ended(text: &str) -> Cow<'_, str> {
     // The mark of a link ends a paragraph too.
@@ -94,7 +99,7 @@ fn ended(text: &str) -> Cow<'_, str> {
 }
 
 /// The opening paragraph without place and agency. Without a dash after it, only `(CNN)` that opens the paragraph or touches
-/// the next word is a byline, since `Anderson Cooper (CNN) said` is none.
+/// the next word is a byline, since `Anderson Cooper (CNN) said` and `Anderson Cooper (CNN), who` are none.
 fn without_byline(paragraph: &str) -> &str {
     static BYLINE: LazyLock<Regex> = LazyLock::new(|| {
         // The pattern is a constant, tested below.
@@ -103,9 +108,12 @@ fn without_byline(paragraph: &str) -> &str {
     });
     let Some(found) = BYLINE.captures(paragraph) else { return paragraph };
     let (place, agency, gap, dash) = (&found[1], &found[2], &found[3], found.get(4));
-    let without_dash = agency.starts_with("CNN") && (place.trim().is_empty() || gap.is_empty());
+    let rest = &paragraph[found[0].len()..];
+    let word = |sign: char| sign.is_alphanumeric() || ['"', '\'', '`', '“', '‘'].contains(&sign);
+    let touches = gap.is_empty() && rest.starts_with(word);
+    let without_dash = agency.starts_with("CNN") && (place.trim().is_empty() || touches);
     if dash.is_some() || without_dash {
-        &paragraph[found[0].len()..]
+        rest
     } else {
         paragraph
     }
@@ -203,6 +211,11 @@ fn split(
             }
         }
     }
+    let names: Vec<String> = lists.iter().map(|path| path.display().to_string()).collect();
+    let lists = names.join(", ");
+    if digests.is_empty() {
+        bail!("data.{key}: {lists} names no URL");
+    }
     let found: Vec<Option<u16>> = digests
         .par_iter()
         .map(|digest| {
@@ -217,11 +230,9 @@ fn split(
     let more = if missing.len() > NAMED { ", …" } else { "" };
     if missing.len() == digests.len() {
         let places: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        let lists: Vec<String> = lists.iter().map(|path| path.display().to_string()).collect();
         bail!(
-            "data.{key}: not one of the {} stories of {} is in {} ({names}{more}); data.stories must name the folders of .story files",
+            "data.{key}: not one of the {} stories of {lists} is in {} ({names}{more}); data.stories must name the folders of .story files",
             digests.len(),
-            lists.join(", "),
             places.join(", ")
         );
     }
@@ -251,11 +262,14 @@ mod tests {
             ("Marseille, France (CNN)The prosecutor", "The prosecutor"),
             ("(CNN Student News) -- April 1", "April 1"),
             ("LONDON (CNN)\u{a0}— A", "A"),
+            ("Paris (CNN)“We saw it", "“We saw it"),
         ] {
             assert_eq!(without_byline(line), text, "{line}");
         }
         for line in [
             "Anderson Cooper (CNN) said",
+            "Reporter Jane Doe (CNN), who was there, said so.",
+            "He works for his network (CNN).",
             "The agency (AP) said",
             "A (short) word (CNN) -- x",
             "CNN -- x",
@@ -263,6 +277,12 @@ mod tests {
         ] {
             assert_eq!(without_byline(line), line);
         }
+    }
+
+    #[test]
+    fn notes_of_editors_have_either_apostrophe() {
+        assert!(is_note("Editor's note: Rain.") && is_note("EDITOR’S NOTE: Rain."));
+        assert!(!is_note("Editors note: Rain.") && !is_note("The editor's note: Rain."));
     }
 
     #[test]

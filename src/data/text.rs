@@ -120,22 +120,22 @@ impl Examples for TextRows {
     }
 
     fn hash_into(&self, hasher: &mut Hasher) -> anyhow::Result<()> {
+        // Which file is in which split, and whether a row has one text or two, is not in the bytes.
+        hasher.number(self.rows as u64);
+        hasher.number(self.columns as u64);
         // The bytes of each file rather than each line: as fast as the disk.
         for source in self.parts.iter().flat_map(|part| &part.sources) {
+            hasher.number(source.len() as u64);
             match source {
                 Source::Lines(lines) => lines.hash_into(hasher)?,
                 // What is read depends on the file's name, so its bytes don't say it.
                 Source::Tagged(lines, path) => {
-                    hasher.number(lines.len() as u64);
                     for row in 0..lines.len() {
                         let untagged = untagged(&lines.line(row)?);
                         hasher.text(&untagged.with_context(|| format!("{}, line {}", path.display(), row + 1))?);
                     }
                 }
-                Source::Segments(segments) => {
-                    hasher.number(segments.len() as u64);
-                    segments.iter().for_each(|segment| hasher.text(segment));
-                }
+                Source::Segments(segments) => segments.iter().for_each(|segment| hasher.text(segment)),
             }
         }
         Ok(())
@@ -177,5 +177,6 @@ pub fn corpus(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
         TaskKind::Translation => format!("text {}-{} ({} …)", config.source, config.target, name.unwrap_or_default()),
         _ => format!("text ({} …)", name.unwrap_or_default()),
     };
-    Corpus::new(name, train, dev, test, Vec::new())
+    let notes = vec!["split: train, dev and test are the files that the experiment names".into()];
+    Corpus::new(name, train, dev, test, notes)
 }

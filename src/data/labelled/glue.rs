@@ -188,7 +188,8 @@ pub fn read_file(set: &Set, path: &Path) -> anyhow::Result<LabelledFile> {
     read_rows(set, path, Wanted::Labels)
 }
 
-/// Reads the texts of a test file without labels. CoLA's has a header, unlike its other files.
+/// Reads the texts of an official test file, whose labels the benchmark's server keeps: for who uses this crate as a library,
+/// to `generate` what is sent there. No command reads them. CoLA's test file has a header, unlike its other files.
 ///
 /// Errors: those of [`read_file`], but for labels.
 pub fn read_texts(set: &Set, path: &Path) -> anyhow::Result<Vec<UnlabelledRow>> {
@@ -212,7 +213,10 @@ fn read_rows(set: &Set, path: &Path, wanted: Wanted) -> anyhow::Result<LabelledF
         if line.is_empty() && number + 1 == lines.len() {
             break;
         }
-        match table.row(&line, rows.len()).with_context(|| format!("{}, line {}", path.display(), number + 1))? {
+        match table
+            .row(&line, number, rows.len())
+            .with_context(|| format!("{}, line {}", path.display(), number + 1))?
+        {
             Some(row) => {
                 empty += usize::from(row.texts.iter().any(|text| text.is_empty()));
                 rows.push(row);
@@ -266,8 +270,8 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Nothing for a row that is to be skipped.
-    fn row(&self, line: &str, place: usize) -> anyhow::Result<Option<LabelledRow>> {
+    /// Line `number` of the file (from 0) as row `place`; nothing for a row that is to be skipped.
+    fn row(&self, line: &str, number: usize, place: usize) -> anyhow::Result<Option<LabelledRow>> {
         let cells: Vec<&str> = line.split('\t').collect();
         if self.set.skips {
             let short = cells.len() < self.width;
@@ -277,8 +281,8 @@ impl Table<'_> {
         }
         if cells.len() != self.width {
             let needed = self.width;
-            let hint =
-                if self.set.headless.is_some() { " (a test file without labels can't be scored here)" } else { "" };
+            // Where no header is looked for, it is the header of a test file that shows first.
+            let hint = if number == 0 { " (a test file without labels can't be scored here)" } else { "" };
             bail!("{} columns, where {} has {needed}{hint}", cells.len(), self.set.name);
         }
         let label = match self.label {

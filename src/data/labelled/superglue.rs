@@ -12,7 +12,8 @@
 //! | WiC | both sentences, `* around *` the word | one a pair |
 //! | WSC | text, `# around #` the noun phrase and `* around *` the pronoun | one a text |
 //!
-//! Rows of one passage (MultiRC, ReCoRD) are never parted between train and dev.
+//! Rows of one passage are never parted between train and dev in MultiRC and ReCoRD. In the other sets each row is held out
+//! by itself, also in BoolQ, where questions may share a passage.
 
 use super::json_objects::each;
 use super::spans::{bytes_of, marked, word_span};
@@ -167,7 +168,8 @@ pub fn read_file(set: &Set, path: &Path) -> anyhow::Result<LabelledFile> {
     (set.read)(path, Wanted::Labels)
 }
 
-/// Reads the texts of a test file without labels.
+/// Reads the texts of an official test file, whose labels the benchmark's server keeps: for who uses this crate as a library,
+/// to `generate` what is sent there. No command reads them.
 ///
 /// Errors: those of [`read_file`], but for labels.
 pub fn read_texts(set: &Set, path: &Path) -> anyhow::Result<Vec<UnlabelledRow>> {
