@@ -3,7 +3,7 @@
 use super::side_by_side::side_by_side;
 use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{self, Plan, PlannedRun};
-use crate::files::write_atomically;
+use crate::files::{self, write_atomically};
 use crate::task;
 use crate::terminal::{say, tell};
 use crate::train::checkpoint;
@@ -289,6 +289,7 @@ fn lock(folder: &Path) -> Result<File> {
 fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrupt) -> Result<()> {
     let run = &planned.run;
     let _lock = lock(&planned.folder)?;
+    files::remove_temporaries(&planned.folder)?;
     let standing = standing(planned)?;
     if matches!(standing, Standing::Done) {
         return Ok(()); // by another process, since the plan was made
