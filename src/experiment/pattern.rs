@@ -13,7 +13,7 @@ pub fn matches(path: &Path) -> Result<Option<Vec<PathBuf>>, String> {
     }
 }
 
-/// As [`matches`], but no file may match.
+/// As [`matches()`], but no file may match.
 ///
 /// Errors: a pattern that can't be understood, a folder that can't be read.
 pub fn found(path: &Path) -> Result<Option<Vec<PathBuf>>, String> {
