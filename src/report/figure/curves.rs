@@ -93,15 +93,15 @@ fn highest_from(curve: &[(f64, f64)], step: f64) -> Option<f64> {
     later.or(curve.last().map(|v| v.1))
 }
 
-/// The part of a curve from where it first comes below `high`, beginning at the crossing.
+/// The part of a curve from where it comes below `high` for good, beginning at the crossing.
 fn below(curve: &[(f64, f64)], high: f64) -> Vec<(f64, f64)> {
-    let Some(first) = curve.iter().position(|v| v.1 <= high) else { return Vec::new() };
+    let first = curve.iter().rposition(|v| v.1 > high).map_or(0, |above| above + 1);
     let mut part = Vec::new();
-    if first > 0 {
-        let ((x0, y0), (x1, y1)) = (curve[first - 1], curve[first]);
+    if let (1.., Some(&(x1, y1))) = (first, curve.get(first)) {
+        let (x0, y0) = curve[first - 1];
         part.push((x0 + (x1 - x0) * (y0 - high) / (y0 - y1), high));
     }
-    part.extend(curve[first..].iter().map(|v| (v.0, v.1.min(high))));
+    part.extend_from_slice(&curve[first..]);
     part
 }
 
@@ -156,5 +156,9 @@ mod tests {
         assert_eq!(highest_from(&curve, 15.0), Some(7.0));
         assert_eq!(highest_from(&curve, 99.0), Some(7.0));
         assert_eq!(below(&curve, 7.0), [(14.0, 7.0), (20.0, 4.0), (30.0, 2.0), (40.0, 5.0), (60.0, 7.0)]);
+        // a start that goes up and down across the top is left out, not drawn along it
+        let start = [(1.0, 6.0), (2.0, 8.0), (3.0, 6.0), (4.0, 2.0)];
+        assert_eq!(below(&start, 7.0), [(2.5, 7.0), (3.0, 6.0), (4.0, 2.0)]);
+        assert_eq!(below(&[(1.0, 9.0)], 7.0), []);
     }
 }
