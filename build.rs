@@ -1,6 +1,6 @@
 //! Checks LibTorch's version and points the binaries at its folder, so that nobody needs LD_LIBRARY_PATH.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[path = "src/train/libtorch.rs"]
 mod libtorch;
@@ -21,6 +21,7 @@ fn main() {
     if let Some(wrong) = libtorch::wrong_with(&folder) {
         stop(&wrong);
     }
+    compile(&folder);
     let lib = folder.join("lib");
     // First the folder itself, so that a copied binary runs; then the link, so that a moved cache does no harm.
     let mut paths = Vec::from_iter(lib.canonicalize().into_iter().chain(std::path::absolute(&lib)));
@@ -34,6 +35,43 @@ fn main() {
         println!("cargo:rustc-link-arg=-L{}", lib.display());
         println!("cargo:rustc-link-arg=-ltorch_cuda");
         println!("cargo:rustc-link-arg=-Wl,--as-needed");
+    }
+}
+
+/// src/native: the glue to LibTorch's graph once, the kernels for every instruction set that the program may choose from.
+fn compile(libtorch: &Path) {
+    println!("cargo:rerun-if-changed=src/native");
+    let glue = ["autograd.cpp"];
+    let kernels: [&str; 0] = [];
+    let source = |name: &&str| Path::new("src/native").join(name);
+    let include = libtorch.join("include");
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        .flag("-isystem")
+        .flag(&include)
+        .flag("-isystem")
+        .flag(include.join("torch/csrc/api/include"))
+        .files(glue.iter().map(source))
+        .compile("synthesizer_glue");
+    if kernels.is_empty() {
+        return;
+    }
+    let x86 = std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|architecture| architecture == "x86_64");
+    let sets: [(&str, &[&str]); 3] = [
+        ("baseline", &[]),
+        ("avx2", &["-mavx2", "-mfma"]),
+        ("avx512", &["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"]),
+    ];
+    for (name, flags) in &sets[..if x86 { 3 } else { 1 }] {
+        let mut build = cc::Build::new();
+        build.cpp(true).std("c++17").opt_level(3).define("INSTRUCTIONS", *name);
+        // Sums may be taken in another order, which vectors need; infinities and NaN stay what they are.
+        for flag in ["-ffast-math", "-fno-finite-math-only"].iter().chain(*flags) {
+            build.flag(flag);
+        }
+        build.files(kernels.iter().map(source)).compile(&format!("synthesizer_kernels_{name}"));
     }
 }
 

@@ -1,7 +1,8 @@
 //! A reproduction harness for "Synthesizer: Rethinking Self-Attention for Transformer Models" (Tay et al., arXiv 2005.00743).
 //!
 //! Imports run downwards only: [`cli`] reads everything; [`report`] reads result files; [`train`] drives a [`task`];
-//! a task joins [`data`], a [`model`], a [`decode`] search and [`metric`]s; models are built on [`attention`].
+//! a task joins [`data`], a [`model`], a [`decode`] search and [`metric`]s; models are built on [`attention`],
+//! which has kernels in [`native`].
 //! [`experiment`] is plain data; [`mod@bench`] measures the attention layer.
 
 pub mod attention;
@@ -15,6 +16,7 @@ pub mod files;
 pub mod interrupt;
 pub mod metric;
 pub mod model;
+pub mod native;
 pub mod report;
 pub mod task;
 pub mod terminal;

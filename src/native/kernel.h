@@ -1,0 +1,125 @@
+// What kernels share. Each .cpp of kernels is compiled once for every instruction set; INSTRUCTIONS is its name, and
+// KERNEL(f) the name under which f of that set is called from Rust: f_baseline, f_avx2, f_avx512.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define KERNEL(name) JOIN(name, INSTRUCTIONS)
+
+extern "C" {
+// LibTorch's threads, which it shares between its own operations and ours: calls with parts of [begin, end).
+int32_t torch_parallel_for(
+    int64_t begin, int64_t end, int64_t grain, void (*call)(int64_t begin, int64_t end, void* context), void* context);
+int32_t torch_get_num_threads(uint32_t* threads);
+
+// Fortran's matrix products (MKL, inside LibTorch): C = alpha · op(A) op(B) + beta · C, columns first.
+void sgemm_(const char* a_form, const char* b_form, const int* m, const int* n, const int* k, const float* alpha,
+    const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+void dgemm_(const char* a_form, const char* b_form, const int* m, const int* n, const int* k, const double* alpha,
+    const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c, const int* ldc);
+}
+
+// The same function in several instruction sets must not be merged by the linker.
+namespace {
+
+inline int64_t threads() {
+  uint32_t count = 1;
+  torch_get_num_threads(&count);
+  return count < 1 ? 1 : count;
+}
+
+// body(index) for every index of [0, count), one index a thread at a time.
+template <typename Body>
+void parallel(int64_t count, const Body& body) {
+  auto call = [](int64_t begin, int64_t end, void* context) {
+    for (int64_t index = begin; index < end; ++index) {
+      (*static_cast<const Body*>(context))(index);
+    }
+  };
+  torch_parallel_for(0, count, 1, call, const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+inline void gemm_raw(const char* a_form, const char* b_form, int m, int n, int k, float alpha, const float* a, int lda,
+    const float* b, int ldb, float beta, float* c, int ldc) {
+  sgemm_(a_form, b_form, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+inline void gemm_raw(const char* a_form, const char* b_form, int m, int n, int k, double alpha, const double* a, int lda,
+    const double* b, int ldb, double beta, double* c, int ldc) {
+  dgemm_(a_form, b_form, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+// A matrix in memory, rows first, or columns first if `turned`: `stride` elements lie between the rows (columns).
+template <typename T>
+struct Matrix {
+  T* data;
+  int64_t stride;
+  bool turned = false;
+  Matrix transposed() const {
+    return {data, stride, !turned};
+  }
+};
+
+// C [m, n] = alpha · A [m, k] B [k, n] + beta · C, C rows first.
+template <typename T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, Matrix<T> c) {
+  if (m == 0 || n == 0) {
+    return;
+  }
+  // Fortran sees each matrix transposed: Cᵀ = Bᵀ Aᵀ. A C that is turned is C itself to it.
+  if (c.turned) {
+    gemm_raw(a.turned ? "N" : "T", b.turned ? "N" : "T", m, n, k, alpha, a.data, a.stride, b.data, b.stride, beta, c.data,
+        c.stride);
+  } else {
+    gemm_raw(b.turned ? "T" : "N", a.turned ? "T" : "N", n, m, k, alpha, b.data, b.stride, a.data, a.stride, beta, c.data,
+        c.stride);
+  }
+}
+
+// eˣ to about 2 units in the last place, 0 below -87: a form that vectorizes.
+inline float exponential(float x) {
+  float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
+  // x = n ln 2 + r, |r| <= ln 2 / 2; adding 1.5 · 2²³ rounds to a whole number, whatever the order of sums may be elsewhere.
+  float n = std::nearbyintf(clamped * 1.44269504088896341f);
+  float r = clamped - n * 0.693359375f;
+  r = r + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof power);
+  return x < -87.0f ? 0.0f : p * power;
+}
+
+inline double exponential(double x) {
+  return std::exp(x);
+}
+
+// 32 well mixed bits of a counter and a key (Wellons's search for short integer hashes, 2018, "lowbias32").
+inline uint32_t mix(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7feb352dU;
+  x ^= x >> 15;
+  x *= 0x846ca68bU;
+  x ^= x >> 16;
+  return x;
+}
+
+// 64 well mixed bits (Steele, Lea and Flood 2014, "splitmix64").
+inline uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+} // namespace
