@@ -42,7 +42,7 @@ fn main() {
 fn compile(libtorch: &Path) {
     println!("cargo:rerun-if-changed=src/native");
     let glue = ["autograd.cpp"];
-    let kernels: [&str; 0] = [];
+    let kernels = ["attention.cpp"];
     let source = |name: &&str| Path::new("src/native").join(name);
     let include = libtorch.join("include");
     cc::Build::new()
@@ -55,9 +55,6 @@ fn compile(libtorch: &Path) {
         .flag(include.join("torch/csrc/api/include"))
         .files(glue.iter().map(source))
         .compile("synthesizer_glue");
-    if kernels.is_empty() {
-        return;
-    }
     let x86 = std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|architecture| architecture == "x86_64");
     let sets: [(&str, &[&str]); 3] = [
         ("baseline", &[]),

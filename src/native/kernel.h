@@ -83,7 +83,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
 // eˣ to about 2 units in the last place, 0 below -87: a form that vectorizes.
 inline float exponential(float x) {
   float clamped = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
-  // x = n ln 2 + r, |r| <= ln 2 / 2; adding 1.5 · 2²³ rounds to a whole number, whatever the order of sums may be elsewhere.
+  // x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts, so that r keeps its digits (Cephes' coefficients for eʳ).
   float n = std::nearbyintf(clamped * 1.44269504088896341f);
   float r = clamped - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;

@@ -3,6 +3,8 @@
 //! The C++ that knows LibTorch is `autograd.cpp` alone. Kernels are plain C++ on pointers, compiled for several instruction
 //! sets (`build.rs`) and chosen by [`instructions`]; what is allocated, saved and asked for is decided in Rust.
 
+pub mod attention;
+
 use std::ffi::{c_char, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use tch::{TchError, Tensor};
