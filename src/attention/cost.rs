@@ -3,7 +3,7 @@
 //! Everything is derived from one inventory of [`Linear`]s and [`Table`]s a function, which the function's own file gives;
 //! tests hold it against the weights of a real layer.
 
-use super::registry::{self, Shape};
+use super::registry::{self, Entry, Kind, Shape};
 use super::{is_bias_or_mixing, AttentionConfig, AttentionError, Mixing, Term};
 use std::collections::HashMap;
 use std::fmt;
@@ -100,7 +100,7 @@ pub struct Cost {
     pub logit_linears: Vec<Linear>,
     /// What is there without tokens.
     pub tables: Vec<Table>,
-    /// relu modules.
+    /// relu modules; of an operator, softmax and gates too.
     pub activations: u128,
     /// Operations a logit, `linears` left out.
     pub per_logit: u128,
@@ -128,6 +128,19 @@ fn size(name: &str, value: i64) -> Result<(), CostError> {
         return Err(CostError::Size { name: name.into(), value });
     }
     Ok(())
+}
+
+/// Operations of an operator in a forward pass, `linears` and the value and output projections left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Operations {
+    /// Other products that lead from tokens to queries, keys and values.
+    pub projections: u128,
+    /// What the weights come from.
+    pub logits: u128,
+    /// Softmax.
+    pub softmax: u128,
+    /// Weights times values, or a transform.
+    pub weighted_values: u128,
 }
 
 /// Operations of a forward pass, by [`FLOPS_DEFINITION`].
@@ -158,7 +171,7 @@ pub struct Parameters {
     pub trainable: u64,
     /// With the fixed ones of Rfix.
     pub total: u64,
-    /// Of the total, those that make logits (value, output and α left out).
+    /// Of the total, those that make logits, or an operator's own (value, output and α left out).
     pub logits: u64,
 }
 
@@ -175,7 +188,7 @@ pub struct Readme {
 }
 
 /// A mix in a layer: what it is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Layer {
     /// Its shape.
     pub shape: Shape,
@@ -183,6 +196,8 @@ pub struct Layer {
     pub mixing: Mixing,
     /// One a term, in order.
     pub functions: Vec<Cost>,
+    /// The term that stands alone, if it is an operator, and its entry.
+    operator: Option<(Term, &'static Entry)>,
 }
 
 impl Layer {
@@ -193,7 +208,7 @@ impl Layer {
     pub fn new(terms: &[Term], shape: Shape, mixing: Mixing) -> Result<Layer, CostError> {
         let Shape { d_model, heads, max_length } = shape;
         let config =
-            AttentionConfig { d_model, heads, max_length, terms: terms.to_vec(), mixing, dropout: 0.0, causal: true };
+            AttentionConfig { d_model, heads, max_length, terms: terms.to_vec(), mixing, dropout: 0.0, causal: false };
         for (name, value) in [("d_model", d_model), ("heads", heads), ("max_length", max_length)] {
             size(name, value)?;
         }
@@ -203,9 +218,12 @@ impl Layer {
             }
         }
         config.check()?;
-        let pairs = terms.iter().zip(registry::entries(terms)?);
+        let entries = registry::entries(terms)?;
+        let pairs = terms.iter().zip(&entries);
         let functions = pairs.map(|(term, entry)| (entry.cost)(term, &shape)).collect::<Result<_, _>>()?;
-        Ok(Layer { shape, mixing, functions })
+        let operator = entries.iter().position(|entry| !entry.can_be_mixed());
+        let operator = operator.map(|index| (terms[index].clone(), entries[index]));
+        Ok(Layer { shape, mixing, functions, operator })
     }
 
     /// The paper's count of parameters a head, such as `d² + dl`: biases, value, output and α left out.
@@ -227,9 +245,37 @@ impl Layer {
         self.functions.len() as u128 * self.shape.heads as u128
     }
 
-    /// The value projection; the output projection has the same shape.
+    /// The value projection; the output projection has the same shape. Some operators have neither.
     fn value(&self) -> Linear {
-        Linear::new(1, self.shape.d_model, self.shape.d_model)
+        match self.operator {
+            Some((_, Entry { kind: Kind::Operator { has_projections: false, .. }, .. })) => Linear::new(0, 0, 0),
+            _ => Linear::new(1, self.shape.d_model, self.shape.d_model),
+        }
+    }
+
+    /// Operations from logits to weighted values, with those of the mixing: all but `linears`, value and output.
+    fn mixing_operations(&self, input: Input) -> (Operations, u128) {
+        if let Some((term, Entry { kind: Kind::Operator { operations, .. }, .. })) = &self.operator {
+            return (operations(term, &self.shape, input), 0);
+        }
+        let (batch, length, wide) = (input.batch as u128, input.length as u128, self.shape.d_model as u128);
+        let layer_logits = self.shape.heads as u128 * length * length;
+        let sequences = |reads_tokens: bool| if reads_tokens { batch } else { 1 };
+        let all_logits = layer_logits * sequences(self.functions.iter().any(|function| function.reads_tokens));
+        let of_function = |function: &Cost| layer_logits * sequences(function.reads_tokens) * function.per_logit;
+        let terms = self.functions.len() as u128;
+        let mixing = match (terms, self.mixing) {
+            (1, _) => 0,
+            (_, Mixing::Sum) => terms - 1,
+            _ => 2 * terms - 1,
+        };
+        let operations = Operations {
+            projections: 0,
+            logits: self.functions.iter().map(of_function).sum(),
+            softmax: 5 * all_logits,
+            weighted_values: 2 * batch * length * length * wide,
+        };
+        (operations, mixing * all_logits)
     }
 
     /// Counts parameters, biases included.
@@ -255,26 +301,12 @@ impl Layer {
             let (length, max_length) = (input.length, self.shape.max_length);
             return Err(AttentionError::TooLong { length, max_length }.into());
         }
-        let (batch, length, wide) = (input.batch as u128, input.length as u128, self.shape.d_model as u128);
-        let tokens = batch * length;
-        let layer_logits = self.shape.heads as u128 * length * length;
-        let sequences = |reads_tokens: bool| if reads_tokens { batch } else { 1 };
-        let all_logits = layer_logits * sequences(self.functions.iter().any(|function| function.reads_tokens));
-
-        let (mut projections, mut logits) = (0, 0);
-        for function in &self.functions {
-            projections += function.linears.iter().map(|linear| 2 * tokens * linear.weights()).sum::<u128>();
-            logits += layer_logits * sequences(function.reads_tokens) * function.per_logit;
-        }
-        let terms = self.functions.len() as u128;
-        let mixing = match (terms, self.mixing) {
-            (1, _) => 0,
-            (_, Mixing::Sum) => terms - 1,
-            _ => 2 * terms - 1,
-        } * all_logits;
-        let softmax = 5 * all_logits;
+        let tokens = input.batch as u128 * input.length as u128;
+        let linears = self.functions.iter().flat_map(|function| &function.linears);
+        let linears: u128 = linears.map(|linear| 2 * tokens * linear.weights()).sum();
+        let (Operations { projections, logits, softmax, weighted_values }, mixing) = self.mixing_operations(input);
+        let projections = linears + projections;
         let value = 2 * tokens * self.value().weights();
-        let weighted_values = 2 * tokens * length * wide;
         let total = projections + logits + mixing + softmax + 2 * value + weighted_values;
         let fits = |operations: u128| u64::try_from(operations).map_err(|_| CostError::TooMany);
         Ok(Flops {
@@ -294,7 +326,8 @@ impl Layer {
         let linears = || self.functions.iter().flat_map(Cost::all_linears).copied().chain([self.value()]);
         let tables: u128 =
             self.functions.iter().flat_map(|function| &function.tables).map(|table| table.elements).sum();
-        let softmax = 1;
+        // An operator counts its own.
+        let softmax = u128::from(self.operator.is_none());
         let modules = self.functions.iter().map(|function| function.activations).sum::<u128>() + softmax;
         Readme {
             parameters: narrow(

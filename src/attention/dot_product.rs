@@ -4,7 +4,7 @@
 use super::cache::Cache;
 use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split};
-use super::registry::{Entry, Function, Parameter, Shape};
+use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use tch::nn::{Linear, Module, Path};
 use tch::Tensor;
@@ -17,7 +17,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[Parameter { name: "rank", minimum: 1, summary: "width of a head's queries and keys; default d_h" }],
     check: |_, _| Ok(()),
     cost: |term, shape| Ok(cost(term, shape)),
-    build,
+    kind: Kind::Logits(build),
 };
 
 /// Parameters of a term, defaults filled.

@@ -77,6 +77,28 @@ pub enum AttentionError {
         /// The name that they share.
         weights: &'static str,
     },
+    /// An operator that is not the only term.
+    #[error("{operator} can't be mixed: it makes no logits that could be added; it stands alone. What can be mixed: {}", mixed.join(", "))]
+    Alone {
+        /// The operator.
+        operator: Term,
+        /// The functions that make logits.
+        mixed: Vec<&'static str>,
+    },
+    /// An operator that sees the whole sequence, in a causal layer.
+    #[error("{term} can't be causal: each position sees all others, so it works in encoders only, and a decoder needs another mix: {}", causal.join(", "))]
+    EncoderOnly {
+        /// The operator.
+        term: Term,
+        /// Functions and operators that can be causal.
+        causal: Vec<&'static str>,
+    },
+    /// A layer without weights of positions.
+    #[error("{term} has no attention weights to show")]
+    NoWeights {
+        /// The operator.
+        term: Term,
+    },
     /// FD whose a and b do not make N.
     #[error("`{term}`: a · b = {a} · {b} = {}, but it must be max_length = {max_length}", a * b)]
     Factors {

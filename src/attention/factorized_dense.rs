@@ -4,7 +4,7 @@
 use super::cache::Cache;
 use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split, xavier};
-use super::registry::{Entry, Function, Parameter, Shape};
+use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use tch::nn::{Init, Linear, Module, Path};
 use tch::Tensor;
@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
     ],
     check: |term, shape| Options::of(term, shape).map(|_| ()),
     cost,
-    build,
+    kind: Kind::Logits(build),
 };
 
 /// Parameters of a term, defaults filled.

@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Table};
-use super::registry::{Entry, Function, Parameter, Shape};
+use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use tch::nn::{Init, Path};
 use tch::Tensor;
@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[Parameter { name: "k", minimum: 1, summary: "rank; default 8" }],
     check: |_, _| Ok(()),
     cost: |term, shape| Ok(cost(term, shape)),
-    build,
+    kind: Kind::Logits(build),
 };
 
 /// Parameters of a term, defaults filled.

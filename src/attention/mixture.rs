@@ -2,7 +2,7 @@
 //! (paper, "Mixture of Synthesizers"; per head as in v3).
 
 use super::cache::Cache;
-use super::registry::{self, Function, Shape};
+use super::registry::{self, Entry, Function, Kind, Shape};
 use super::{AttentionError, Mixing, Term};
 use tch::nn::{Init, Path};
 use tch::Tensor;
@@ -25,7 +25,12 @@ impl Mixture {
         let functions = terms
             .iter()
             .zip(entries)
-            .map(|(term, entry)| (entry.build)(&(path / entry.weights), term, shape))
+            .map(|(term, entry)| match entry.kind {
+                Kind::Logits(build) => build(&(path / entry.weights), term, shape),
+                Kind::Operator { .. } => {
+                    Err(AttentionError::Alone { operator: term.clone(), mixed: registry::names(Entry::can_be_mixed) })
+                }
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let alpha = (functions.len() > 1 && mixing != Mixing::Sum)
             .then(|| path.var("alpha", &[functions.len() as i64, shape.heads], Init::Const(0.0)));

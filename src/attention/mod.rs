@@ -1,7 +1,8 @@
 //! The paper's subject: multi-head self-attention whose logits are any mix of functions.
 //!
 //! x [B, L, d] with h heads of width d_h = d / h: logits S [B, h, L, L] from the [`mixture`] of the functions named in
-//! [`registry::FUNCTIONS`], then the masks, softmax, dropout, times the values, and the output projection.
+//! [`registry::FUNCTIONS`], then the masks, softmax, dropout, times the values, and the output projection. An [`operator`],
+//! such as a convolution, makes no logits: it stands alone, in the place of all of this.
 
 pub mod cache;
 pub mod cost;
@@ -14,22 +15,23 @@ pub mod factorized_random;
 mod heads;
 pub mod mask;
 pub mod mixture;
+pub mod operator;
 pub mod random;
 pub mod registry;
+mod weighted;
 
 pub use cross::{CrossAttention, CrossState};
 pub use error::AttentionError;
 
 use cache::Cache;
 pub(crate) use heads::linear;
-use heads::{merge, split};
-use mask::{Causal, Mask};
-use mixture::Mixture;
-use registry::Shape;
+use operator::Operator;
+use registry::{Entry, Kind, Shape};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use tch::nn::{Linear, Module, Path};
+use tch::nn::Path;
 use tch::{no_grad, Tensor};
+use weighted::Weighted;
 
 /// One term of a mix: a function's name and the parameters that were given, in the order typed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -106,6 +108,12 @@ impl AttentionConfig {
         at_least_one("max_length", self.max_length)?;
         for (term, entry) in self.terms.iter().zip(registry::entries(&self.terms)?) {
             (entry.check)(term, &self.shape())?;
+            if self.causal && !entry.can_be_causal() {
+                return Err(AttentionError::EncoderOnly {
+                    term: term.clone(),
+                    causal: registry::names(Entry::can_be_causal),
+                });
+            }
         }
         Ok(())
     }
@@ -149,17 +157,23 @@ fn check_padding(padding: Option<&Tensor>, batch: i64, keys: i64) -> Result<(), 
     }
 }
 
-/// Multi-head self-attention by a mix of functions.
+/// Multi-head self-attention by a mix of functions, or by the operator that stands in its place.
 #[derive(Debug)]
 pub struct SelfAttention {
     config: AttentionConfig,
-    value: Linear,
-    output: Linear,
-    mixture: Mixture,
-    causal: Option<Causal>,
+    body: Body,
 }
 
-/// What [`SelfAttention::step`] keeps of the positions so far: every row's values, and each function's own cache.
+#[derive(Debug)]
+enum Body {
+    /// Weights from logits, times values.
+    Weighted(Box<Weighted>),
+    /// Anything else.
+    Operator(Box<dyn Operator>),
+}
+
+/// What [`SelfAttention::step`] keeps of the positions so far: every row's values, and each function's own cache. An
+/// operator keeps what it needs in the place of the values.
 #[derive(Debug)]
 pub struct AttentionState {
     length: i64,
@@ -189,58 +203,64 @@ impl AttentionState {
 
 impl SelfAttention {
     /// Makes the weights under `path`: `value`, `output`, `alpha` and a sub-path a function, of the path's kind and device.
+    /// Errors: those of [`AttentionConfig::check`], and want of memory.
     pub fn new(path: &Path, config: &AttentionConfig) -> Result<SelfAttention, AttentionError> {
         config.check()?;
-        Ok(SelfAttention {
-            value: linear(path / "value", config.d_model, config.d_model),
-            output: linear(path / "output", config.d_model, config.d_model),
-            mixture: Mixture::new(path, &config.terms, config.mixing, &config.shape())?,
-            causal: config.causal.then(Causal::default),
-            config: config.clone(),
-        })
+        let body = match registry::entries(&config.terms)?[..] {
+            [Entry { kind: Kind::Operator { build, .. }, .. }] => {
+                Body::Operator(build(path, &config.terms[0], &config.shape(), config.causal)?)
+            }
+            _ => Body::Weighted(Box::new(Weighted::new(path, config)?)),
+        };
+        Ok(SelfAttention { config: config.clone(), body })
     }
 
     /// x [B, L, d] to [B, L, d]. `padding` (bool [B, L]) is true at keys that nobody may see; a query that sees no key
     /// gets the output of values 0. Dropout acts if `train`. Errors: L > N, wrong shapes.
     pub fn forward(&self, x: &Tensor, padding: Option<&Tensor>, train: bool) -> Result<Tensor, AttentionError> {
-        let mask = self.mask(x, padding)?;
-        let mut weights = self.softmax(x, mask.as_ref());
-        let values = split(&self.value.forward(x), self.config.heads);
-        if train && self.config.dropout > 0.0 {
-            let size = values.size();
-            // Each row of the batch drops its own.
-            weights = weights.expand([size[0], size[1], size[2], size[2]], false).dropout(self.config.dropout, true);
-        }
-        let context = if weights.size()[0] == 1 { shared(&weights, &values) } else { weights.matmul(&values) };
-        Ok(self.output.forward(&merge(&Mask::clear_blind(mask.as_ref(), context))))
+        self.check_input(x, padding)?;
+        let dropout = if train { self.config.dropout } else { 0.0 };
+        Ok(match &self.body {
+            Body::Weighted(weighted) => weighted.forward(x, padding, dropout),
+            Body::Operator(operator) => operator.forward(x, padding, dropout),
+        })
     }
 
-    /// Attention weights of x [B, L, d] after the softmax, without dropout: [B, h, L, L].
+    /// The weights by which each head adds up the values of x [B, L, d], without dropout: [B, h, L, L]. They are those of
+    /// the softmax, or the matrix that an operator comes to. Errors: as `forward`; an operator that comes to none.
     pub fn weights(&self, x: &Tensor, padding: Option<&Tensor>) -> Result<Tensor, AttentionError> {
-        let mask = self.mask(x, padding)?;
-        let (batch, length) = (x.size()[0], x.size()[1]);
-        let weights = Mask::clear_blind(mask.as_ref(), self.softmax(x, mask.as_ref()));
-        Ok(weights.expand([batch, self.config.heads, length, length], false))
+        self.check_input(x, padding)?;
+        match &self.body {
+            Body::Weighted(weighted) => Ok(weighted.weights(x, padding)),
+            Body::Operator(operator) => operator
+                .weights(x, padding)
+                .ok_or_else(|| AttentionError::NoWeights { term: self.config.terms[0].clone() }),
+        }
     }
 
-    /// The mask of x, after a check of its shape.
-    fn mask(&self, x: &Tensor, padding: Option<&Tensor>) -> Result<Option<Mask>, AttentionError> {
+    /// Whether [`SelfAttention::weights`] are shares of attention: none is negative, and those of a query sum to 1 at most.
+    pub fn has_shares(&self) -> bool {
+        match &self.body {
+            Body::Weighted(_) => true,
+            Body::Operator(operator) => operator.has_shares(),
+        }
+    }
+
+    fn check_input(&self, x: &Tensor, padding: Option<&Tensor>) -> Result<(), AttentionError> {
         let (batch, length) = check_input("the input of self-attention", x, self.config.d_model)?;
         if length > self.config.max_length {
             return Err(AttentionError::TooLong { length, max_length: self.config.max_length });
         }
-        check_padding(padding, batch, length)?;
-        Ok(Mask::new(self.causal.as_ref().map(|causal| causal.cut(length, x.device())), padding))
-    }
-
-    /// [B or 1, h, L, L]
-    fn softmax(&self, x: &Tensor, mask: Option<&Mask>) -> Tensor {
-        Mask::softmax(mask, self.mixture.logits(x), self.mixture.depends_on_input())
+        check_padding(padding, batch, length)
     }
 
     /// The state before the first position.
     pub fn start(&self) -> AttentionState {
-        AttentionState { length: 0, values: Cache::default(), functions: self.mixture.caches() }
+        let functions = match &self.body {
+            Body::Weighted(weighted) => weighted.mixture.caches(),
+            Body::Operator(_) => Vec::new(),
+        };
+        AttentionState { length: 0, values: Cache::default(), functions }
     }
 
     /// The output at the next position, [R, 1, d], of its input x [R, 1, d], as `forward` would give it for the whole
@@ -261,17 +281,19 @@ impl SelfAttention {
         if position >= max_length {
             return Err(AttentionError::TooLong { length: position + 1, max_length });
         }
-        Ok(no_grad(|| {
-            let values = state.values.push(&split(&self.value.forward(x), self.config.heads));
-            let weights = self.mixture.step(x, position, &mut state.functions).softmax(-1, None);
-            state.length += 1;
-            self.output.forward(&merge(&weights.matmul(&values)))
-        }))
+        state.length += 1;
+        no_grad(|| match &self.body {
+            Body::Weighted(weighted) => Ok(weighted.step(x, position, &mut state.values, &mut state.functions)),
+            Body::Operator(operator) => operator.step(x, position, &mut state.values),
+        })
     }
 
     /// The weight of each term in each head, [terms, heads], detached; none for one term and for a plain sum.
     pub fn mixing_weights(&self) -> Option<Tensor> {
-        self.mixture.weights().map(|weights| weights.detach())
+        match &self.body {
+            Body::Weighted(weighted) => weighted.mixture.weights().map(|weights| weights.detach()),
+            Body::Operator(_) => None,
+        }
     }
 
     /// The terms as typed, such as `FR(k=16)`: the rows of [`SelfAttention::mixing_weights`].
@@ -284,13 +306,4 @@ impl SelfAttention {
 /// rank (`b2` is [h, N], α [terms, h]), and are no matrices or tables.
 pub fn is_bias_or_mixing(name: &str) -> bool {
     matches!(name.rsplit('.').next(), Some("bias" | "b2" | "ba" | "bb" | "alpha"))
-}
-
-/// weights [1, h, L, L] times values [B, h, L, w] to [B, h, L, w], as one [L, L] × [L, B·w] product a head: no copy of the
-/// weights for each row of the batch.
-fn shared(weights: &Tensor, values: &Tensor) -> Tensor {
-    let size = values.size();
-    let (batch, heads, length, width) = (size[0], size[1], size[2], size[3]);
-    let columns = values.permute([1, 2, 0, 3]).reshape([heads, length, batch * width]);
-    weights.squeeze_dim(0).bmm(&columns).view([heads, length, batch, width]).permute([2, 0, 1, 3])
 }

@@ -3,7 +3,7 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Table};
-use super::registry::{Entry, Function, Shape};
+use super::registry::{Entry, Function, Kind, Shape};
 use super::AttentionError;
 use tch::nn::Path;
 use tch::Tensor;
@@ -16,7 +16,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[],
     check: |_, _| Ok(()),
     cost: |_, shape| Ok(cost(shape, true)),
-    build: |path, _, shape| build(path, shape, true),
+    kind: Kind::Logits(|path, _, shape| build(path, shape, true)),
 };
 
 /// `Rfix`
@@ -24,7 +24,7 @@ pub const FIXED_ENTRY: Entry = Entry {
     name: "Rfix",
     summary: "fixed random: the same, never trained",
     cost: |_, shape| Ok(cost(shape, false)),
-    build: |path, _, shape| build(path, shape, false),
+    kind: Kind::Logits(|path, _, shape| build(path, shape, false)),
     ..ENTRY
 };
 

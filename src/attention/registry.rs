@@ -1,13 +1,15 @@
-//! The functions that a mix may name. To add one: write its file, declare the file in `mod.rs`, and add a line to [`FUNCTIONS`].
+//! The functions and operators that a mix may name. To add one: write its file, declare the file in `mod.rs`, and add a line
+//! to [`FUNCTIONS`].
 
 use super::cache::Cache;
-use super::cost::Cost;
+use super::cost::{Cost, Input, Operations};
+use super::operator;
 use super::{dense, dot_product, factorized_dense, factorized_random, random, AttentionError, Term};
 use std::fmt::Debug;
 use tch::nn::Path;
 use tch::Tensor;
 
-/// Every attention function, in the order in which they are listed to people.
+/// Every attention function and operator, in the order in which they are listed to people.
 pub const FUNCTIONS: &[Entry] = &[
     dot_product::ENTRY,
     dense::ENTRY,
@@ -17,7 +19,7 @@ pub const FUNCTIONS: &[Entry] = &[
     factorized_dense::ENTRY,
 ];
 
-/// One attention function as the grammar, the layer and the tools see it.
+/// One attention function or operator as the grammar, the layer and the tools see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// Its name in a mix, such as `FR`.
@@ -32,8 +34,38 @@ pub struct Entry {
     pub check: fn(&Term, &Shape) -> Result<(), AttentionError>,
     /// What a term costs in a layer; its check has passed.
     pub cost: fn(&Term, &Shape) -> Result<Cost, AttentionError>,
-    /// Makes the weights under a path (which ends in `weights` already).
-    pub build: Build,
+    /// What it makes, and how it is made.
+    pub kind: Kind,
+}
+
+impl Entry {
+    /// Whether it may stand beside others in a mix.
+    pub fn can_be_mixed(&self) -> bool {
+        matches!(self.kind, Kind::Logits(_))
+    }
+
+    /// Whether it can keep a position from seeing later ones.
+    pub fn can_be_causal(&self) -> bool {
+        !matches!(self.kind, Kind::Operator { can_be_causal: false, .. })
+    }
+}
+
+/// What an entry makes.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A function: logits, which can be mixed with others'. Made under a path that ends in the entry's `weights` already.
+    Logits(Build),
+    /// An operator: a layer's output, alone.
+    Operator {
+        /// Makes it under the layer's path.
+        build: operator::Build,
+        /// Whether it can keep a position from seeing later ones.
+        can_be_causal: bool,
+        /// Whether it has the layer's value and output projections.
+        has_projections: bool,
+        /// Operations of a forward pass; its check has passed.
+        operations: fn(&Term, &Shape, Input) -> Operations,
+    },
 }
 
 /// How a function is made.
@@ -84,13 +116,18 @@ pub trait Function: Debug + Send {
     }
 }
 
-/// The function of this name.
+/// The names of the entries of which something holds.
+pub fn names(holds: fn(&Entry) -> bool) -> Vec<&'static str> {
+    FUNCTIONS.iter().filter(|entry| holds(entry)).map(|entry| entry.name).collect()
+}
+
+/// The entry of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     FUNCTIONS.iter().find(|entry| entry.name == name)
 }
 
 /// The entry of each term, or what is wrong with the mix at any shape: an unknown name or parameter, a value below its
-/// minimum, two terms that share a name for their weights.
+/// minimum, two terms that share a name for their weights, an operator that is not alone.
 pub fn entries(terms: &[Term]) -> Result<Vec<&'static Entry>, AttentionError> {
     if terms.is_empty() {
         return Err(AttentionError::NoTerms);
@@ -126,6 +163,9 @@ pub fn entries(terms: &[Term]) -> Result<Vec<&'static Entry>, AttentionError> {
             });
         }
         entries.push(entry);
+    }
+    if let Some(index) = entries.iter().position(|entry| entries.len() > 1 && !entry.can_be_mixed()) {
+        return Err(AttentionError::Alone { operator: terms[index].clone(), mixed: names(Entry::can_be_mixed) });
     }
     Ok(entries)
 }

@@ -2,7 +2,7 @@
 
 use super::sampling::{in_turn, Limits, Spread};
 use crate::attention::cost::{CostError, Layer};
-use crate::attention::registry::Shape;
+use crate::attention::registry::{self, Entry, Shape};
 use crate::attention::{AttentionConfig, AttentionError, Mixing, SelfAttention};
 use crate::experiment::Mix;
 use crate::train::device;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::time::Instant;
 use tch::{nn, Cuda, Device, Kind, TchError, Tensor};
 
-/// What is measured: every mix at every length, in float32, causal, without dropout.
+/// What is measured: every mix at every length, in float32, causal (but for encoder-only operators), without dropout.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Mixes, at least one.
@@ -81,7 +81,7 @@ pub struct Row {
     pub d_model: i64,
     /// h.
     pub heads: i64,
-    /// Always true here.
+    /// True but for operators that can't be.
     pub causal: bool,
     /// What was run.
     pub pass: Pass,
@@ -160,7 +160,7 @@ impl Subject {
             terms: mix.terms.clone(),
             mixing: Mixing::Softmax,
             dropout: 0.0,
-            causal: true,
+            causal: causal(mix),
         };
         let layer = SelfAttention::new(&store.root(), &config)?;
         let shape = [options.batch, length, options.d_model];
@@ -212,6 +212,11 @@ impl Subject {
     }
 }
 
+/// Every mix is measured causal that can be.
+fn causal(mix: &Mix) -> bool {
+    mix.terms.iter().all(|term| registry::find(&term.name).is_some_and(Entry::can_be_causal))
+}
+
 /// Measures, length by length; `keep` gets the rows of a length and pass as soon as they are there.
 ///
 /// # Errors
@@ -239,7 +244,7 @@ pub fn measure(
                     batch: options.batch,
                     d_model: options.d_model,
                     heads: options.heads,
-                    causal: true,
+                    causal: causal(mix),
                     pass,
                     median_seconds: spread.median,
                     low_seconds: spread.low,

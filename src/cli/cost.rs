@@ -188,7 +188,7 @@ fn count_one_head(mix: &Mix, shape: Shape, mixing: Mixing) -> anyhow::Result<Opt
         terms: mix.terms.clone(),
         mixing,
         dropout: 0.0,
-        causal: true,
+        causal: false,
     };
     SelfAttention::new(&store.root(), &config)?;
     Ok(Some(crate::attention::cost::count_logit_weights(&store.variables())))
@@ -226,8 +226,8 @@ fn table(counted: &[Counted]) -> String {
     let mut text = lay_out(&headings, &rows, 2);
     text.push_str(
         "\npaper, a head: the paper's Table 1 (l = max_length, d = width; m = hidden, r = rank), without biases, for one head as\n\
-         wide as the layer. counted: the same, counted in a real layer of one head. logits: parameters that make logits in this layer,\n\
-         all heads and biases. trainable, total: the whole layer with value, output and alpha; total has fixed ones too.\n\
+         wide as the layer. counted: the same, counted in a real layer of one head. logits: parameters that make logits in this layer\n\
+         (of an operator: its own), all heads and biases. trainable, total: the whole layer with value, output and alpha; total has fixed ones too.\n\
          attention FLOPs: layer FLOPs without the value and output projections. `synthesizer cost --help` defines FLOPs.\n",
     );
     text

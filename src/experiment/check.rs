@@ -1,7 +1,7 @@
 //! Settings that can't work, found before any data is read.
 
 use super::config::{CorpusKind, Run, Schedule, TaskKind};
-use crate::attention::registry::{self, Shape};
+use crate::attention::registry::{self, Entry, Shape};
 
 /// Special tokens and the 256 bytes, the smallest vocabulary.
 pub const SMALLEST_VOCABULARY: usize = 260;
@@ -289,9 +289,20 @@ fn check_mix(run: &Run, found: &mut Findings) {
     let model = &run.model;
     let shape = Shape { d_model: model.d_model, heads: model.heads, max_length: model.max_length };
     for term in &run.mix.terms {
-        if let Some(Err(error)) = registry::find(&term.name).map(|entry| (entry.check)(term, &shape)) {
+        let Some(entry) = registry::find(&term.name) else { continue };
+        if let Err(error) = (entry.check)(term, &shape) {
             found.need(false, &["mix"], error.to_string(), "");
         }
+        let text = format!(
+            "{term} can't be causal: each position sees all others; but task `{}` has a decoder, which must not look ahead",
+            kebab(&run.task)
+        );
+        let help = format!(
+            "use {} for classification, which has an encoder only; here any mix of: {}",
+            entry.name,
+            registry::names(Entry::can_be_causal).join(", ")
+        );
+        found.need(entry.can_be_causal() || !run.task.has_decoder(), &["mix", "task"], text, help);
     }
 }
 

@@ -85,6 +85,9 @@ pub enum MixProblem {
         /// The name.
         weights: &'static str,
     },
+    /// An operator beside another term.
+    #[error("{0} can't be mixed: it makes no logits that could be added; it stands alone. What can be mixed: {mixed}", mixed = registry::names(Entry::can_be_mixed).join(", "))]
+    Alone(Term),
 }
 
 fn names() -> String {
@@ -141,9 +144,11 @@ impl Parser {
     fn mix(&mut self) -> Parsed<Mix> {
         let mut terms: Vec<Term> = Vec::new();
         let mut entries: Vec<&'static Entry> = Vec::new();
+        let mut starts = Vec::new();
         loop {
             self.spaces();
             let start = self.position;
+            starts.push(start);
             let (entry, term) = self.term()?;
             if let Some(earlier) = entries.iter().position(|earlier| earlier.weights == entry.weights) {
                 let (first, second) = (Box::new(terms[earlier].clone()), Box::new(term));
@@ -151,6 +156,9 @@ impl Parser {
             }
             entries.push(entry);
             terms.push(term.clone());
+            if let Some(index) = entries.iter().position(|entry| entries.len() > 1 && !entry.can_be_mixed()) {
+                return Err((starts[index], MixProblem::Alone(terms[index].clone())));
+            }
             if self.at_end() {
                 return Ok(Mix { terms });
             }

@@ -96,7 +96,8 @@ impl Decoder {
         Ok(self.norm.forward(&x))
     }
 
-    /// Hands on the attention weights [B, h, T, T] of each self-attention, without dropout; none is kept for the next.
+    /// Hands on the attention weights [B, h, T, T] of each self-attention that has shares of attention, without
+    /// dropout; none is kept for the next.
     pub fn attention_weights(
         &self,
         x: Tensor,
@@ -105,8 +106,10 @@ impl Decoder {
     ) -> Result<(), ModelError> {
         let mut x = x;
         for (index, layer) in self.layers.iter().enumerate() {
-            let values = layer.attention.weights(&layer.attention_norm.forward(&x), None)?;
-            see(LayerView { stack: "decoder", layer: index, values });
+            if layer.attention.has_shares() {
+                let values = layer.attention.weights(&layer.attention_norm.forward(&x), None)?;
+                see(LayerView { stack: "decoder", layer: index, values });
+            }
             x = layer.forward(&x, memory, 0.0, false)?;
         }
         Ok(())

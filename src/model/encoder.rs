@@ -53,7 +53,8 @@ impl Encoder {
         Ok(self.norm.forward(&x))
     }
 
-    /// Hands on the attention weights [B, h, S, S] of each layer, without dropout; none is kept for the next.
+    /// Hands on the attention weights [B, h, S, S] of each layer that has shares of attention, without dropout; none is
+    /// kept for the next.
     pub fn attention_weights(
         &self,
         x: Tensor,
@@ -62,8 +63,10 @@ impl Encoder {
     ) -> Result<(), ModelError> {
         let mut x = x;
         for (index, layer) in self.layers.iter().enumerate() {
-            let values = layer.attention.weights(&layer.attention_norm.forward(&x), padding)?;
-            see(LayerView { stack: "encoder", layer: index, values });
+            if layer.attention.has_shares() {
+                let values = layer.attention.weights(&layer.attention_norm.forward(&x), padding)?;
+                see(LayerView { stack: "encoder", layer: index, values });
+            }
             x = layer.forward(&x, padding, 0.0, false)?;
         }
         Ok(())

@@ -48,7 +48,8 @@ fn factorized_random_is_a_product_whose_rows_differ_by_query() {
 fn factorized_dense_shows_every_product() {
     let store = VarStore::new(Device::Cpu);
     let (term, shape) = (Term::new("FD"), Shape { d_model: 4, heads: 1, max_length: 6 });
-    let function = (registry::find("FD").unwrap().build)(&store.root(), &term, &shape).unwrap();
+    let registry::Kind::Logits(build) = registry::find("FD").unwrap().kind else { panic!("FD makes logits") };
+    let function = build(&store.root(), &term, &shape).unwrap();
     for name in ["wa", "wb"] {
         set(&store, name, &store.variables()[name].zeros_like());
     }
