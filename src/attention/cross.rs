@@ -1,8 +1,10 @@
 //! Encoder-decoder attention: always the dot product; the paper synthesizes self-attention only.
 
+use super::fused::{apply, attend, compose, Form, Visibility};
 use super::heads::{linear, merge, split};
 use super::mask::Mask;
 use super::{check_heads, check_input, check_padding, AttentionError};
+use crate::native::attention::Part;
 use tch::nn::{Linear, Module, Path};
 use tch::{no_grad, Tensor};
 
@@ -16,6 +18,7 @@ pub struct CrossAttention {
     d_model: i64,
     heads: i64,
     dropout: f64,
+    form: Form,
 }
 
 /// Keys and values of a memory, made once, for rows that are decoded step by step: row i reads memory i div `group`, so
@@ -43,7 +46,14 @@ impl CrossAttention {
             d_model,
             heads,
             dropout,
+            form: Form::Auto,
         })
+    }
+
+    /// The same layer computed in another form.
+    pub fn with_form(mut self, form: Form) -> CrossAttention {
+        self.form = form;
+        self
     }
 
     /// x [B, T, d], memory [B, S, d] to [B, T, d]. `padding` (bool [B, S]) is true where the memory is padding. Dropout on the
@@ -65,18 +75,31 @@ impl CrossAttention {
         let keys = split(&self.key.forward(memory), self.heads);
         let values = split(&self.value.forward(memory), self.heads);
         let dropout = if train { self.dropout } else { 0.0 };
-        Ok(self.attend(x, &keys, &values, padding, dropout))
+        self.attend(x, &keys, &values, padding, dropout)
     }
 
-    fn attend(&self, x: &Tensor, keys: &Tensor, values: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Tensor {
+    fn attend(
+        &self,
+        x: &Tensor,
+        keys: &Tensor,
+        values: &Tensor,
+        padding: Option<&Tensor>,
+        dropout: f64,
+    ) -> Result<Tensor, AttentionError> {
+        let queries = split(&self.query.forward(x), self.heads);
         let scale = 1.0 / ((self.d_model / self.heads) as f64).sqrt();
-        let queries = split(&(self.query.forward(x) * scale), self.heads);
-        let mask = Mask::new(None, padding);
-        let mut weights = Mask::softmax(mask.as_ref(), queries.matmul(&keys.transpose(2, 3)), true);
-        if dropout > 0.0 {
-            weights = weights.dropout(dropout, true);
-        }
-        self.output.forward(&merge(&Mask::clear_blind(mask.as_ref(), weights.matmul(values))))
+        let visibility = Visibility { causal: None, padding, dropout };
+        let part = |queries: Tensor| Part::Product { queries, keys: keys.shallow_clone(), scale, bias: None };
+        let context = match self.form.resolve(x) {
+            Form::Plain | Form::Auto => {
+                let mask = Mask::new(None, padding);
+                let logits = (queries * scale).matmul(&keys.transpose(2, 3));
+                apply(Mask::softmax(mask.as_ref(), logits, true), values, mask.as_ref(), dropout)
+            }
+            Form::Composed => compose(&[part(queries)], None, values, visibility),
+            Form::Fused => attend(vec![part(queries)], None, values.shallow_clone(), visibility)?,
+        };
+        Ok(self.output.forward(&merge(&context)))
     }
 
     /// Makes the keys and values of a memory [R, S, d] once, for R rows. `padding` as in `forward`. Errors: wrong shapes.
@@ -101,11 +124,12 @@ impl CrossAttention {
                 wanted: format!("[{}, 1, {}]", memories * state.group, self.d_model),
             });
         }
-        Ok(no_grad(|| {
+        no_grad(|| {
             // The rows of one memory are to it what positions are in `forward`.
             let x = x.reshape([memories, state.group, self.d_model]);
-            self.attend(&x, &state.keys, &state.values, state.padding.as_ref(), 0.0).view([-1, 1, self.d_model])
-        }))
+            let output = self.attend(&x, &state.keys, &state.values, state.padding.as_ref(), 0.0)?;
+            Ok(output.view([-1, 1, self.d_model]))
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split, xavier};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
+use crate::native::attention::Part;
 use tch::nn::{Init, Linear, Module, Path};
 use tch::Tensor;
 
@@ -72,16 +73,31 @@ fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, A
 }
 
 impl Dense {
+    /// [B, h, L, m]
+    fn hidden(&self, x: &Tensor) -> Tensor {
+        split(&self.w1.forward(x).relu(), self.heads)
+    }
+
     /// The first `keys` logits of every position of x: [B, h, L, keys].
     fn scores(&self, x: &Tensor, keys: i64) -> Tensor {
-        let hidden = split(&self.w1.forward(x).relu(), self.heads);
-        let mut scores = hidden.matmul(&self.w2.narrow(2, 0, keys));
+        let mut scores = self.hidden(x).matmul(&self.w2.narrow(2, 0, keys));
         scores += self.b2.narrow(1, 0, keys).unsqueeze(1);
         scores
     }
 }
 
 impl Function for Dense {
+    /// Queries are the hidden layer, keys the columns of w2, which all sequences share.
+    fn part(&self, x: &Tensor) -> Part {
+        let keys = x.size()[1];
+        Part::Product {
+            queries: self.hidden(x),
+            keys: self.w2.narrow(2, 0, keys).transpose(1, 2).unsqueeze(0),
+            scale: 1.0,
+            bias: Some(self.b2.narrow(1, 0, keys)),
+        }
+    }
+
     fn logits(&self, x: &Tensor) -> Tensor {
         self.scores(x, x.size()[1])
     }

@@ -6,6 +6,7 @@ use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
+use crate::native::attention::Part;
 use tch::nn::{Linear, Module, Path};
 use tch::Tensor;
 
@@ -81,6 +82,11 @@ impl DotProduct {
 }
 
 impl Function for DotProduct {
+    fn part(&self, x: &Tensor) -> Part {
+        let queries = split(&self.query.forward(x), self.heads);
+        Part::Product { queries, keys: self.keys(x), scale: self.scale, bias: None }
+    }
+
     fn logits(&self, x: &Tensor) -> Tensor {
         self.queries(x).matmul(&self.keys(x).transpose(2, 3))
     }

@@ -131,6 +131,9 @@ pub enum AttentionError {
         /// LibTorch's first line.
         reason: String,
     },
+    /// The fused kernel refused.
+    #[error("attention: {0}")]
+    Kernel(String),
     /// Step by step only makes sense where no position sees a later one.
     #[error("only a causal layer can run step by step")]
     NotCausal,

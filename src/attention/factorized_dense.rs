@@ -6,6 +6,7 @@ use super::cost::{Cost, Linear as Product};
 use super::heads::{linear, split, xavier};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
+use crate::native::attention::Part;
 use tch::nn::{Init, Linear, Module, Path};
 use tch::Tensor;
 
@@ -114,8 +115,8 @@ fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, A
 }
 
 impl FactorizedDense {
-    /// The first `keys` logits of every position of x: [B, h, L, keys].
-    fn scores(&self, x: &Tensor, keys: i64) -> Tensor {
+    /// A [B, h, L, a] and as much of B, [B, h, L, b'], as the first `keys` columns need.
+    fn factors(&self, x: &Tensor, keys: i64) -> (Tensor, Tensor) {
         let a = self.ba.size()[1];
         // Column j needs B[j div a]: no more of B than the columns ask for.
         let b = (keys + a - 1) / a;
@@ -125,7 +126,12 @@ impl FactorizedDense {
             None => per_head(x, weight) + bias.unsqueeze(1),
         };
         let first = map(&self.wa, &self.ba);
-        let second = map(&self.wb.narrow(2, 0, b), &self.bb.narrow(1, 0, b));
+        (first, map(&self.wb.narrow(2, 0, b), &self.bb.narrow(1, 0, b)))
+    }
+
+    /// The first `keys` logits of every position of x: [B, h, L, keys].
+    fn scores(&self, x: &Tensor, keys: i64) -> Tensor {
+        let (first, second) = self.factors(x, keys);
         (second.unsqueeze(-1) * first.unsqueeze(-2)).flatten(-2, -1).narrow(-1, 0, keys)
     }
 }
@@ -137,6 +143,12 @@ fn per_head(x: &Tensor, weight: &Tensor) -> Tensor {
 }
 
 impl Function for FactorizedDense {
+    fn part(&self, x: &Tensor) -> Part {
+        let columns = x.size()[1];
+        let (first, second) = self.factors(x, columns);
+        Part::Outer { first, second, columns }
+    }
+
     fn logits(&self, x: &Tensor) -> Tensor {
         self.scores(x, x.size()[1])
     }

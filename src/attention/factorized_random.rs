@@ -4,6 +4,7 @@ use super::cache::Cache;
 use super::cost::{Cost, Table};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
+use crate::native::attention::Part;
 use tch::nn::{Init, Path};
 use tch::Tensor;
 
@@ -75,6 +76,11 @@ impl Function for FactorizedRandom {
     fn logits(&self, x: &Tensor) -> Tensor {
         let length = x.size()[1];
         self.cut(0, length, length)
+    }
+
+    fn part(&self, x: &Tensor) -> Part {
+        let cut = |factor: &Tensor| factor.narrow(1, 0, x.size()[1]).unsqueeze(0);
+        Part::Product { queries: cut(&self.r1), keys: cut(&self.r2), scale: 1.0, bias: None }
     }
 
     fn step(&self, _x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {

@@ -53,12 +53,17 @@ impl Mask {
         }
     }
 
+    /// What to add to logits so that hidden keys get nothing, [B or 1, 1, 1 or L, keys].
+    pub fn additive(&self, kind: Kind) -> Tensor {
+        let mut zeros = Tensor::zeros(self.hidden.size(), (kind, self.hidden.device()));
+        zeros.masked_fill_(&self.hidden, fill(kind))
+    }
+
     /// Softmax of the logits over visible keys; hidden keys get exactly 0 from every query that sees any key. The weights
     /// of a blind query are finite and mean nothing: [`Mask::clear_blind`] drops what they led to.
     pub fn softmax(mask: Option<&Mask>, mut logits: Tensor, in_place: bool) -> Tensor {
         if let Some(Mask { hidden, .. }) = mask {
-            // Finite, so that a blind row makes no NaN, in its gradient either.
-            let fill = if logits.kind() == Kind::Half { -6e4 } else { -1e30 };
+            let fill = fill(logits.kind());
             logits = if in_place { logits.masked_fill_(hidden, fill) } else { logits.masked_fill(hidden, fill) };
         }
         logits.softmax(-1, None)
@@ -70,5 +75,14 @@ impl Mask {
             Some(Mask { blind: Some(blind), .. }) => x.masked_fill(blind, 0.0),
             _ => x,
         }
+    }
+}
+
+/// The logit of a hidden key: finite, so that a blind row makes no NaN, in its gradient either.
+fn fill(kind: Kind) -> f64 {
+    if kind == Kind::Half {
+        -6e4
+    } else {
+        -1e30
     }
 }

@@ -4,6 +4,7 @@
 use super::cache::Cache;
 use super::registry::{self, Entry, Function, Kind, Shape};
 use super::{AttentionError, Mixing, Term};
+use crate::native::attention::Part;
 use tch::nn::{Init, Path};
 use tch::Tensor;
 
@@ -42,6 +43,11 @@ impl Mixture {
     /// Logits of x [B, L, d]: [B or 1, h, L, L]. The same warning as for [`Function::logits`].
     pub fn logits(&self, x: &Tensor) -> Tensor {
         self.mix(|index| self.functions[index].logits(x))
+    }
+
+    /// What each function's logits are made of, in the order of the terms and of the rows of [`Mixture::weights`].
+    pub fn parts(&self, x: &Tensor) -> Vec<Part> {
+        self.functions.iter().map(|function| function.part(x)).collect()
     }
 
     /// The last row of the logits: x [R, 1, d] to [R or 1, h, 1, position + 1]. One cache a function.

@@ -12,6 +12,7 @@ pub mod dot_product;
 mod error;
 pub mod factorized_dense;
 pub mod factorized_random;
+pub mod fused;
 mod heads;
 pub mod mask;
 pub mod mixture;
@@ -24,6 +25,7 @@ pub use cross::{CrossAttention, CrossState};
 pub use error::AttentionError;
 
 use cache::Cache;
+pub use fused::Form;
 pub(crate) use heads::linear;
 use operator::Operator;
 use registry::{Entry, Kind, Shape};
@@ -162,6 +164,7 @@ fn check_padding(padding: Option<&Tensor>, batch: i64, keys: i64) -> Result<(), 
 pub struct SelfAttention {
     config: AttentionConfig,
     body: Body,
+    form: Form,
 }
 
 #[derive(Debug)]
@@ -212,7 +215,13 @@ impl SelfAttention {
             }
             _ => Body::Weighted(Box::new(Weighted::new(path, config)?)),
         };
-        Ok(SelfAttention { config: config.clone(), body })
+        Ok(SelfAttention { config: config.clone(), body, form: Form::Auto })
+    }
+
+    /// The same layer computed in another form, which tests and benchmarks want. An operator has one form only.
+    pub fn with_form(mut self, form: Form) -> SelfAttention {
+        self.form = form;
+        self
     }
 
     /// x [B, L, d] to [B, L, d]. `padding` (bool [B, L]) is true at keys that nobody may see; a query that sees no key
@@ -220,10 +229,10 @@ impl SelfAttention {
     pub fn forward(&self, x: &Tensor, padding: Option<&Tensor>, train: bool) -> Result<Tensor, AttentionError> {
         self.check_input(x, padding)?;
         let dropout = if train { self.config.dropout } else { 0.0 };
-        Ok(match &self.body {
-            Body::Weighted(weighted) => weighted.forward(x, padding, dropout),
-            Body::Operator(operator) => operator.forward(x, padding, dropout),
-        })
+        match &self.body {
+            Body::Weighted(weighted) => weighted.forward(x, padding, dropout, self.form),
+            Body::Operator(operator) => Ok(operator.forward(x, padding, dropout)),
+        }
     }
 
     /// The weights by which each head adds up the values of x [B, L, d], without dropout: [B, h, L, L]. They are those of

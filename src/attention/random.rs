@@ -5,6 +5,7 @@ use super::cache::Cache;
 use super::cost::{Cost, Table};
 use super::registry::{Entry, Function, Kind, Shape};
 use super::AttentionError;
+use crate::native::attention::Part;
 use tch::nn::Path;
 use tch::Tensor;
 
@@ -59,10 +60,20 @@ fn build(path: &Path, shape: &Shape, trained: bool) -> Result<Box<dyn Function>,
     Ok(Box::new(Random { r: path.add("r", r, trained) }))
 }
 
+impl Random {
+    /// [h, L, L]
+    fn cut(&self, length: i64) -> Tensor {
+        self.r.narrow(1, 0, length).narrow(2, 0, length)
+    }
+}
+
 impl Function for Random {
     fn logits(&self, x: &Tensor) -> Tensor {
-        let length = x.size()[1];
-        self.r.narrow(1, 0, length).narrow(2, 0, length).unsqueeze(0)
+        self.cut(x.size()[1]).unsqueeze(0)
+    }
+
+    fn part(&self, x: &Tensor) -> Part {
+        Part::Table(self.cut(x.size()[1]))
     }
 
     fn step(&self, _x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {

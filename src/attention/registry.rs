@@ -5,6 +5,7 @@ use super::cache::Cache;
 use super::cost::{Cost, Input, Operations};
 use super::operator;
 use super::{dense, dot_product, factorized_dense, factorized_random, random, AttentionError, Term};
+use crate::native::attention::Part;
 use std::fmt::Debug;
 use tch::nn::Path;
 use tch::Tensor;
@@ -109,6 +110,9 @@ pub trait Function: Debug + Send {
     /// The last row of the logits of the sequence so far: x [R, 1, d] is its input at `position` (0-based); the result
     /// is [R or 1, h, 1, position + 1]. What a later step needs of x is put into the cache, which a function may leave empty.
     fn step(&self, x: &Tensor, position: i64, cache: &mut Cache) -> Tensor;
+
+    /// What those logits are made of, for the forms of [`super::fused`]: they never stand in memory for all heads and rows.
+    fn part(&self, x: &Tensor) -> Part;
 
     /// Whether the logits differ between the rows of a batch.
     fn depends_on_input(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Attention as the paper has it: softmax over the logits of a mix, times the values, then the output projection.
 
 use super::cache::Cache;
+use super::fused::{apply, attend, compose, Form, Visibility};
 use super::heads::{linear, merge, split};
 use super::mask::{Causal, Mask};
 use super::mixture::Mixture;
@@ -31,17 +32,24 @@ impl Weighted {
     }
 
     /// As [`super::SelfAttention::forward`], shapes checked; `dropout` is 0 but in training.
-    pub(super) fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Tensor {
-        let mask = self.mask(x.size()[1], x.device(), padding);
-        let mut weights = self.softmax(x, mask.as_ref());
+    pub(super) fn forward(
+        &self,
+        x: &Tensor,
+        padding: Option<&Tensor>,
+        dropout: f64,
+        form: Form,
+    ) -> Result<Tensor, AttentionError> {
         let values = split(&self.value.forward(x), self.heads);
-        if dropout > 0.0 {
-            let size = values.size();
-            // Each row of the batch drops its own.
-            weights = weights.expand([size[0], size[1], size[2], size[2]], false).dropout(dropout, true);
-        }
-        let context = if weights.size()[0] == 1 { shared(&weights, &values) } else { weights.matmul(&values) };
-        self.output.forward(&merge(&Mask::clear_blind(mask.as_ref(), context)))
+        let visibility = Visibility { causal: self.causal.as_ref(), padding, dropout };
+        let context = match form.resolve(x) {
+            Form::Plain | Form::Auto => {
+                let mask = self.mask(x.size()[1], x.device(), padding);
+                apply(self.softmax(x, mask.as_ref()), &values, mask.as_ref(), dropout)
+            }
+            Form::Composed => compose(&self.mixture.parts(x), self.mixture.weights().as_ref(), &values, visibility),
+            Form::Fused => attend(self.mixture.parts(x), self.mixture.weights(), values, visibility)?,
+        };
+        Ok(self.output.forward(&merge(&context)))
     }
 
     /// As [`super::SelfAttention::weights`], shapes checked.
@@ -67,13 +75,4 @@ impl Weighted {
     fn softmax(&self, x: &Tensor, mask: Option<&Mask>) -> Tensor {
         Mask::softmax(mask, self.mixture.logits(x), self.mixture.depends_on_input())
     }
-}
-
-/// weights [1, h, L, L] times values [B, h, L, w] to [B, h, L, w], as one [L, L] × [L, B·w] product a head: no copy of the
-/// weights for each row of the batch.
-fn shared(weights: &Tensor, values: &Tensor) -> Tensor {
-    let size = values.size();
-    let (batch, heads, length, width) = (size[0], size[1], size[2], size[3]);
-    let columns = values.permute([1, 2, 0, 3]).reshape([heads, length, batch * width]);
-    weights.squeeze_dim(0).bmm(&columns).view([heads, length, batch, width]).permute([2, 0, 1, 3])
 }

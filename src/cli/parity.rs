@@ -1,6 +1,6 @@
 //! `synthesizer parity`: runs the layer of golden files and compares outputs and gradients with what the files hold.
 
-use crate::attention::{AttentionConfig, Mixing, SelfAttention};
+use crate::attention::{AttentionConfig, Form, Mixing, SelfAttention};
 use crate::error::Outcome;
 use crate::experiment::Mix;
 use anyhow::{bail, Context};
@@ -32,7 +32,8 @@ pub struct Comparison {
     pub file: PathBuf,
     /// Its mix.
     pub mix: String,
-    /// The largest absolute difference in `out` and in each `grad.NAME`, by that name.
+    /// The largest absolute difference in `out` and in each `grad.NAME`, by that name, over the plain, the composed and the
+    /// fused form.
     pub errors: BTreeMap<String, f64>,
 }
 
@@ -148,10 +149,24 @@ impl Golden {
         Ok(tensor)
     }
 
+    /// The largest over all forms.
     fn errors(&self) -> anyhow::Result<BTreeMap<String, f64>> {
+        let mut largest: BTreeMap<String, f64> = BTreeMap::new();
+        for form in [Form::Plain, Form::Composed, Form::Fused] {
+            for (name, error) in self.errors_of(form)? {
+                let before = largest.entry(name).or_insert(0.0);
+                if error.abs().total_cmp(&before.abs()).is_gt() {
+                    *before = error;
+                }
+            }
+        }
+        Ok(largest)
+    }
+
+    fn errors_of(&self, form: Form) -> anyhow::Result<BTreeMap<String, f64>> {
         let mut store = VarStore::new(Device::Cpu);
         store.set_kind(Kind::Double);
-        let layer = SelfAttention::new(&store.root(), &self.config)?;
+        let layer = SelfAttention::new(&store.root(), &self.config)?.with_form(form);
         let variables = store.variables();
         for (name, variable) in &variables {
             let golden = self.tensor(&format!("weight.{name}"), &variable.size())?;
@@ -165,7 +180,7 @@ impl Golden {
 
         let x = self.tensors.get("x").context("it has no tensor `x`")?;
         let [batch, length, width] = x.size()[..] else { bail!("`x` has shape {:?}, not [B, L, d]", x.size()) };
-        let x = x.set_requires_grad(true);
+        let x = x.copy().set_requires_grad(true);
         let lengths = self.tensor("lengths", &[batch])?;
         let padding = Tensor::arange(length, (Kind::Int64, Device::Cpu)).ge_tensor(&lengths.unsqueeze(1));
         let padding = (padding.any().int64_value(&[]) != 0).then_some(padding);

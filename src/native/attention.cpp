@@ -95,12 +95,12 @@ T* allocate(int64_t count) {
 struct Dropout {
   uint64_t seed;
   uint32_t least;
-  float scale;
+  double scale;
 
   explicit Dropout(const Attention& task)
       : seed(task.seed),
         least(static_cast<uint32_t>(task.dropout * 4294967296.0)),
-        scale(static_cast<float>(1.0 / (1.0 - task.dropout))) {}
+        scale(1.0 / (1.0 - task.dropout)) {}
 
   // x[j] times 0 or scale
   template <typename T>

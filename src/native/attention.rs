@@ -27,6 +27,8 @@ pub enum Part {
         first: Tensor,
         /// [B, h, rows, b], a·b ≥ columns
         second: Tensor,
+        /// How many columns there are.
+        columns: i64,
     },
 }
 
@@ -35,7 +37,7 @@ impl Part {
         match self {
             Part::Product { queries, keys, bias, .. } => [Some(queries), Some(keys), bias.as_ref()],
             Part::Table(table) => [Some(table), None, None],
-            Part::Outer { first, second } => [Some(first), Some(second), None],
+            Part::Outer { first, second, .. } => [Some(first), Some(second), None],
         }
     }
 
@@ -232,8 +234,9 @@ fn check(request: &Request) -> Result<[i64; 5], String> {
                     && bias.as_ref().is_none_or(|bias| bias.size() == [heads, columns])
             }
             Part::Table(table) => table.size() == [heads, rows, columns],
-            Part::Outer { first, second } => {
-                fits(first, rows, None) && fits(second, rows, None) && first.size()[3] * second.size()[3] >= columns
+            Part::Outer { first, second, columns: wanted } => {
+                let whole = first.size().last().zip(second.size().last()).is_some_and(|(a, b)| a * b >= columns);
+                fits(first, rows, None) && fits(second, rows, None) && whole && *wanted == columns
             }
         };
         if !right {
@@ -252,10 +255,10 @@ fn check(request: &Request) -> Result<[i64; 5], String> {
 fn prepare(request: Request) -> Prepared {
     let lay = |tensor: &Tensor, may_turn: bool| {
         let tensor = tensor.detach();
-        let strides = tensor.stride();
-        let [.., row, column] = strides[..] else { return tensor };
-        // The strides of a dimension of size 1 mean nothing.
-        if column == 1 || (may_turn && row == 1 && column >= 1) {
+        let (size, stride) = (tensor.size(), tensor.stride());
+        let ([.., rows, columns], [.., row, column]) = (&size[..], &stride[..]) else { return tensor };
+        let straight = *column == 1 && (row >= columns || *rows == 1);
+        if straight || (may_turn && *row == 1 && column >= rows) {
             tensor
         } else {
             tensor.contiguous()
@@ -272,7 +275,9 @@ fn prepare(request: Request) -> Prepared {
                 bias: bias.as_ref().map(|bias| lay(bias, false)),
             },
             Part::Table(table) => Part::Table(lay(table, false)),
-            Part::Outer { first, second } => Part::Outer { first: lay(first, false), second: lay(second, false) },
+            Part::Outer { first, second, columns } => {
+                Part::Outer { first: lay(first, false), second: lay(second, false), columns: *columns }
+            }
         })
         .collect();
     Prepared {
@@ -402,6 +407,11 @@ fn place(tensor: &Tensor) -> Place {
         [head, row, column] => [0, head, row, column],
         [head, column] => [0, head, 0, column],
         _ => [0, 0, 0, 1],
+    };
+    // The stride of a single row means nothing, but a matrix product wants one that its columns fit in.
+    let row = match size[..] {
+        [.., 1, columns] if column == 1 => row.max(columns),
+        _ => row,
     };
     Place { data: tensor.data_ptr(), batch, head, row, column }
 }

@@ -1,6 +1,7 @@
 //! The attention layer by values: what the golden files don't show.
 
 mod cross;
+mod forms;
 mod functions;
 mod layer;
 mod mixing;
