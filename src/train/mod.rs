@@ -12,5 +12,6 @@ pub mod outcome;
 pub mod parameters;
 pub mod progress;
 pub mod schedule;
+pub mod step;
 pub mod tensorboard;
 pub mod trainer;

@@ -1,14 +1,12 @@
 //! The loop: batches, loss, gradient, step; log, evaluate, save; resume to the bit.
 
-use super::adam::Adam;
 use super::attention_log::{alpha_columns, alphas, histogram_rows, HISTOGRAM_HEADER};
 use super::checkpoint::{self, Exact, State};
 use super::interrupt::Interrupt;
 use super::log::{Line, Log};
 use super::memory;
-use super::parameters::FlatParameters;
 use super::progress::Progress;
-use super::schedule::learning_rate;
+use super::step::{Diverged, Stepped, TrainingStep};
 use super::tensorboard::Events;
 use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{Run, Select, TaskKind};
@@ -74,8 +72,7 @@ fn check_origin(job: &Job, state: &State) -> Result<()> {
 
 struct Trainer<'a> {
     job: &'a Job<'a>,
-    parameters: FlatParameters,
-    adam: Adam,
+    training: TrainingStep<'a>,
     log: Log,
     state: State,
     batches: Vec<Vec<u32>>,
@@ -136,12 +133,11 @@ pub fn train(job: &Job) -> Result<Trained> {
 impl<'a> Trainer<'a> {
     /// At the last checkpoint if there is one, else before the first step.
     fn new(job: &'a Job<'a>) -> Result<Self> {
-        let parameters = FlatParameters::new(job.task.variables());
-        let mut adam = Adam::new(&parameters, &job.run.train);
+        let mut training = TrainingStep::new(job.run, job.task);
         let last = checkpoint::last_file(job.folder);
         let resumed = last.exists();
         let state = if resumed {
-            let state = checkpoint::load(&last, job.task.variables(), &mut adam)?;
+            let state = checkpoint::load(&last, job.task.variables(), &mut training.adam)?;
             check_origin(job, &state)?;
             job.progress.say(&format!("{}: goes on after step {}", job.name, state.step));
             state
@@ -162,8 +158,7 @@ impl<'a> Trainer<'a> {
         };
         Ok(Self {
             job,
-            parameters,
-            adam,
+            training,
             log: Log::open(&job.folder.join("log.csv"), &alpha_columns(job.task), state.step)?,
             batches: job.task.training().epoch(state.epoch),
             earlier: state.seconds,
@@ -240,53 +235,38 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// One optimizer step on `accumulate` batches, as if they were one; the gradient's norm before clipping.
+    /// One optimizer step on `accumulate` batches; the gradient's norm before clipping.
     fn step(&mut self) -> Result<f64> {
         let job = self.job;
         let begun = Instant::now();
-        let mut rows = Vec::with_capacity(job.run.train.accumulate);
+        let mut batches = Vec::with_capacity(job.run.train.accumulate);
         for _ in 0..job.run.train.accumulate {
             if self.state.batch >= self.batches.len() {
                 self.state.epoch += 1;
                 self.state.batch = 0;
                 self.batches = job.task.training().epoch(self.state.epoch);
             }
-            rows.push(std::mem::take(&mut self.batches[self.state.batch]));
+            batches.push(std::mem::take(&mut self.batches[self.state.batch]));
             self.state.batch += 1;
         }
-        let tokens: u64 = rows.iter().map(|rows| job.task.targets(rows)).sum();
         self.interval.waited += begun.elapsed();
         let at = self.state.step + 1;
-        seed_step(job.run.seed, at, job.task.variables().device());
-        self.parameters.zero_gradients();
-        let mut total = 0.0;
-        for rows in &rows {
-            let loss = job.task.loss(rows)?;
-            self.interval.waited += loss.waited;
-            (&loss.sum / tokens as f64).backward();
-            total += loss.sum.double_value(&[]);
-        }
-        if !total.is_finite() {
-            return Err(self.diverged(at, &format!("the loss is {total} at step {at}")));
-        }
-        let norm = self.parameters.clip(job.run.train.clip_norm).double_value(&[]);
-        if !norm.is_finite() {
-            return Err(self.diverged(at, &format!("the gradient's norm is {norm} at step {at}")));
-        }
-        let rate = self.learning_rate(at);
-        self.adam.step(&mut self.parameters, rate, at);
+        let Stepped { loss, tokens, gradient_norm, phases } = match self.training.step(&batches, at) {
+            Err(error) => match error.downcast::<Diverged>() {
+                Ok(Diverged(what)) => return Err(self.diverged(at, &what)),
+                Err(error) => return Err(error),
+            },
+            Ok(stepped) => stepped,
+        };
         self.state.step = at;
         self.state.tokens += tokens;
-        self.state.log_loss.0 += total;
+        self.state.log_loss.0 += loss;
         self.state.log_tokens += tokens;
         self.interval.tokens += tokens;
+        self.interval.waited += phases.data;
         self.interval.spent += begun.elapsed();
         job.progress.step(at);
-        Ok(norm)
-    }
-
-    fn learning_rate(&self, step: u64) -> f64 {
-        learning_rate(&self.job.run.train, self.job.run.model.d_model, step)
+        Ok(gradient_norm)
     }
 
     /// The error of a run that diverged; writes the line by which the report tells it.
@@ -305,7 +285,7 @@ impl<'a> Trainer<'a> {
 
     /// Weights that are no numbers are not put over good ones.
     fn check_parameters(&mut self) -> Result<()> {
-        if self.parameters.all_finite() {
+        if self.training.parameters.all_finite() {
             return Ok(());
         }
         let step = self.state.step;
@@ -343,7 +323,7 @@ impl<'a> Trainer<'a> {
             step,
             epoch: self.state.epoch,
             loss: self.state.log_loss.0 / self.state.log_tokens.max(1) as f64,
-            learning_rate: self.learning_rate(step),
+            learning_rate: self.training.learning_rate(step),
             gradient_norm,
             tokens: self.state.tokens,
             tokens_per_second: interval.tokens as f64 / seconds,
@@ -379,7 +359,7 @@ impl<'a> Trainer<'a> {
         checkpoint::save(
             &checkpoint::last_file(self.job.folder),
             self.job.task.variables(),
-            Some(&self.adam),
+            Some(&self.training.adam),
             &self.state,
         )?;
         self.saved = Some(self.state.step);
@@ -400,15 +380,6 @@ fn perplexity(job: &Job, dev: &DevScore) -> Option<f64> {
 fn stale(state: &mut State, average: usize) -> Vec<u64> {
     let extra = state.kept.len().saturating_sub(average.max(1));
     state.kept.drain(..extra).collect()
-}
-
-/// LibTorch's generators are a function of (run seed, step): a resumed run draws the same dropout.
-fn seed_step(seed: u64, step: u64, device: Device) {
-    let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(step).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    tch::manual_seed((mixed >> 1) as i64);
-    if let Device::Cuda(_) = device {
-        tch::Cuda::manual_seed_all(mixed >> 1);
-    }
 }
 
 /// Loads the weights that `select` asks for.

@@ -1,38 +1,20 @@
-//! `synthesizer bench`: time and memory.
+//! `synthesizer bench attention`.
 
-use super::columns::lay_out;
+use super::{create, milliseconds};
 use crate::bench::attention::{measure, Options, Pass, Row};
 use crate::bench::sampling::Limits;
+use crate::cli::columns::lay_out;
+use crate::cli::cost::usual_mixes;
 use crate::experiment::Mix;
 use crate::train::device::{resolve, DeviceChoice};
-use anyhow::Context;
-use clap::Subcommand;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The row that the others are compared with.
 const BASE: &str = "V";
 
-/// Options of `bench`.
+/// Options of `bench attention`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// The self-attention layer, forward and forward + backward, over functions and lengths
-    #[command(after_long_help = "\
-Causal, float32, no dropout, no padding; the layer's maximum length is the length measured. Forward runs without gradients; \
-forward+backward gives those of the input and all weights. All mixes of a length are run in turn (V D R … V D R …), so \
-that a slow moment of the machine falls on all. Given are the median and the 10% and 90% quantiles; the first runs, which \
-warm up, are left out. Memory is the highest resident memory during one pass above what weights and input take, by Linux's \
-high-water mark; it is not measured on CUDA.")]
-    Attention(AttentionArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct AttentionArgs {
     /// A mix, such as R+V; may be given many times [default: every function alone, R+D, D+V, R+V]
     #[arg(long = "mix", value_name = "MIX")]
     mixes: Vec<Mix>,
@@ -70,13 +52,7 @@ struct AttentionArgs {
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    match args.what {
-        What::Attention(args) => attention(args),
-    }
-}
-
-fn attention(args: AttentionArgs) -> anyhow::Result<()> {
-    let mixes = if args.mixes.is_empty() { super::cost::usual_mixes()? } else { args.mixes };
+    let mixes = if args.mixes.is_empty() { usual_mixes()? } else { args.mixes };
     // The runs that measure memory come first, and warm up.
     let limits = Limits { warm_up: 0, least: args.repeats.min(3), most: args.repeats, seconds: args.seconds };
     let device = resolve(args.device)?;
@@ -121,23 +97,6 @@ fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     }
     println!("time: median, and 10% - 90% quantiles; xV: the median over {BASE}'s; MiB: most memory above weights and input.");
     Ok(())
-}
-
-/// Opened before anything is measured.
-fn create(path: &Path) -> anyhow::Result<csv::Writer<std::fs::File>> {
-    let made = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        Some(folder) => std::fs::create_dir_all(folder),
-        None => Ok(()),
-    };
-    let file = made.and_then(|()| std::fs::File::create(path));
-    Ok(csv::Writer::from_writer(file.with_context(|| format!("cannot write {}", path.display()))?))
-}
-
-/// Three digits that mean something, at most.
-fn milliseconds(seconds: f64) -> String {
-    let milliseconds = seconds * 1e3;
-    let places = if milliseconds < 10.0 { 2 } else { usize::from(milliseconds < 100.0) };
-    format!("{milliseconds:.places$}")
 }
 
 fn table(rows: &[Row], length: i64) -> String {

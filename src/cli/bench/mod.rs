@@ -1,0 +1,50 @@
+//! `synthesizer bench`: time and memory, one file a kind of work.
+
+mod attention;
+
+use anyhow::Context;
+use clap::Subcommand;
+use std::path::Path;
+
+/// Options of `bench`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The self-attention layer, forward and forward + backward, over functions and lengths
+    #[command(after_long_help = "\
+Causal, float32, no dropout, no padding; the layer's maximum length is the length measured. Forward runs without gradients; \
+forward+backward gives those of the input and all weights. All mixes of a length are run in turn (V D R … V D R …), so \
+that a slow moment of the machine falls on all. Given are the median and the 10% and 90% quantiles; the first runs, which \
+warm up, are left out. Memory is the highest resident memory during one pass above what weights and input take, by Linux's \
+high-water mark; it is not measured on CUDA.")]
+    Attention(attention::Args),
+}
+
+/// Runs the subcommand.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    match args.what {
+        What::Attention(args) => attention::run(args),
+    }
+}
+
+/// Opened before anything is measured.
+fn create(path: &Path) -> anyhow::Result<csv::Writer<std::fs::File>> {
+    let made = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => std::fs::create_dir_all(folder),
+        None => Ok(()),
+    };
+    let file = made.and_then(|()| std::fs::File::create(path));
+    Ok(csv::Writer::from_writer(file.with_context(|| format!("cannot write {}", path.display()))?))
+}
+
+/// Three digits that mean something, at most.
+fn milliseconds(seconds: f64) -> String {
+    let milliseconds = seconds * 1e3;
+    let places = if milliseconds < 10.0 { 2 } else { usize::from(milliseconds < 100.0) };
+    format!("{milliseconds:.places$}")
+}
