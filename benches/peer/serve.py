@@ -7,6 +7,7 @@ import torch
 
 from . import measure
 from .subject import Subject, Unfit
+from .train import Training
 
 
 class Server:
@@ -32,6 +33,20 @@ class Server:
         work = self.subject.work(passed)
         work()
         return {"bytes": measure.peak_bytes(work)}
+
+    def training(self, dump, form):
+        """Loads weights and batches; the parameters, and the loss of the first batch without dropout."""
+        self.subject = None
+        self.subject = Training(dump, form)
+        return {"parameters": self.subject.parameters(), "loss": self.subject.loss(0)}
+
+    def steps(self, count):
+        """Seconds of each step (forward, backward, optimizer, all) and its loss."""
+        steps = [self.subject.step() for _ in range(count)]
+        return {"seconds": [seconds for seconds, _ in steps], "losses": [loss for _, loss in steps]}
+
+    def step_memory(self):
+        return {"bytes": measure.peak_bytes(self.subject.step)}
 
 
 def serve(requests, answers) -> None:

@@ -2,7 +2,7 @@
 
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::tokens::{self, cross_entropy, held_out, pad, shifted, TrainingRows};
-use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task};
+use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;
 use crate::data::token_store::SourceLimit;
@@ -141,6 +141,12 @@ impl Task for LanguageModelling {
         let input = self.input_of(&targets);
         let waited = started.elapsed();
         Ok(BatchLoss { sum: self.batch_loss(&input, &targets, self.run.train.label_smoothing, true)?, waited })
+    }
+
+    fn token_batch(&self, rows: &[u32]) -> Result<Option<TokenBatch>> {
+        let targets = self.targets_of(&self.train, rows)?;
+        let target = pad(&targets, self.completer.variables.device()).0;
+        Ok(Some(TokenBatch { source: None, input: self.input_of(&targets), target }))
     }
 
     fn dev(&self) -> Result<DevScore> {

@@ -61,6 +61,11 @@ pub trait Task {
     /// The loss of a batch of training rows, with gradients.
     fn loss(&self, rows: &[u32]) -> Result<BatchLoss>;
 
+    /// Training rows as another program can take them; none for a task whose model is no language model or encoder-decoder.
+    fn token_batch(&self, _rows: &[u32]) -> Result<Option<TokenBatch>> {
+        Ok(None)
+    }
+
     /// Cross-entropy of the dev split.
     fn dev(&self) -> Result<DevScore>;
 
@@ -87,6 +92,17 @@ pub struct BatchLoss {
     pub sum: Tensor,
     /// Time that making the batch took, before the model could begin.
     pub waited: Duration,
+}
+
+/// A batch of token ids, each [B, L] (int64), filled up with PAD.
+#[derive(Debug)]
+pub struct TokenBatch {
+    /// What an encoder reads.
+    pub source: Option<Tensor>,
+    /// What a decoder reads.
+    pub input: Tensor,
+    /// What it is to predict at each position.
+    pub target: Tensor,
 }
 
 /// What a model makes of a line.
@@ -163,7 +179,8 @@ fn tokenizer_file(folder: &Path) -> PathBuf {
     folder.join("tokenizer.json")
 }
 
-fn transformer_config(run: &Run, vocabulary: usize) -> TransformerConfig {
+/// The sizes of a run's model.
+pub fn transformer_config(run: &Run, vocabulary: usize) -> TransformerConfig {
     let model: &ModelConfig = &run.model;
     TransformerConfig {
         vocabulary: vocabulary as i64,

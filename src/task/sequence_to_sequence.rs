@@ -2,7 +2,7 @@
 
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::tokens::{self, cross_entropy, held_out, lengths, marked, pad, shifted, TrainingRows};
-use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task};
+use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::token_store::{SourceLimit, TokenStore};
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
@@ -207,6 +207,12 @@ impl Task for SequenceToSequence {
         let batch = self.batch(&self.prepared.train, rows)?;
         let waited = started.elapsed();
         Ok(BatchLoss { sum: self.batch_loss(batch, self.run.train.label_smoothing, true)?, waited })
+    }
+
+    fn token_batch(&self, rows: &[u32]) -> Result<Option<TokenBatch>> {
+        let batch = self.batch(&self.prepared.train, rows)?;
+        let target = pad(&batch.target_out, self.writer.variables.device()).0;
+        Ok(Some(TokenBatch { source: Some(batch.source), input: batch.target_in, target }))
     }
 
     fn dev(&self) -> Result<DevScore> {

@@ -149,11 +149,18 @@ struct Contents {
     state: State,
 }
 
-fn named_weights(variables: &nn::VarStore) -> BTreeMap<String, Tensor> {
+/// Every variable as files name it: `weight.NAME`.
+pub fn named_weights(variables: &nn::VarStore) -> BTreeMap<String, Tensor> {
     variables.variables().into_iter().map(|(name, tensor)| (format!("weight.{name}"), tensor)).collect()
 }
 
 fn write(path: &Path, tensors: &BTreeMap<String, Tensor>, state: &State) -> Result<()> {
+    let metadata = HashMap::from([(STATE.to_string(), serde_json::to_string(state)?)]);
+    write_tensors(path, tensors, metadata).with_context(|| format!("checkpoint at step {}", state.step))
+}
+
+/// Writes a safetensors file of float and int64 tensors, whole or not at all.
+pub fn write_tensors(path: &Path, tensors: &BTreeMap<String, Tensor>, metadata: HashMap<String, String>) -> Result<()> {
     let raw = tensors
         .iter()
         .map(|(name, tensor)| {
@@ -168,9 +175,7 @@ fn write(path: &Path, tensors: &BTreeMap<String, Tensor>, state: &State) -> Resu
         .iter()
         .map(|(name, dtype, shape, bytes)| Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?)))
         .collect::<Result<Vec<_>>>()?;
-    let metadata = HashMap::from([(STATE.to_string(), serde_json::to_string(state)?)]);
-    let bytes = safetensors::serialize(views, Some(metadata))?;
-    write_atomically(path, &bytes).with_context(|| format!("checkpoint at step {}", state.step))
+    write_atomically(path, &safetensors::serialize(views, Some(metadata))?)
 }
 
 fn read(path: &Path) -> Result<Contents> {

@@ -1,6 +1,7 @@
 //! `synthesizer bench`: time and memory, one file a kind of work.
 
 mod attention;
+mod train;
 
 use anyhow::Context;
 use clap::Subcommand;
@@ -23,12 +24,18 @@ that a slow moment of the machine falls on all. Given are the median and the 10%
 warm up, are left out. Memory is the highest resident memory during one pass above what weights and input take, by Linux's \
 high-water mark; it is not measured on CUDA.")]
     Attention(attention::Args),
+    /// Training steps of experiment files: tokens a second, and where the time goes
+    #[command(after_long_help = "\
+Runs the trainer's own step on the first batches of the file's own corpus, and writes nothing but what is asked for: no \
+checkpoint, no log. The steps that warm up are left out.")]
+    Train(train::Args),
 }
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.what {
         What::Attention(args) => attention::run(args),
+        What::Train(args) => train::run(args),
     }
 }
 

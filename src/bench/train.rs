@@ -1,0 +1,197 @@
+//! Time of real training steps: the trainer's own step on a task's own batches.
+
+use super::sampling::Spread;
+use crate::attention::Mixing;
+use crate::data::tokenizer::PAD;
+use crate::experiment::Run;
+use crate::model::count_parameters;
+use crate::task::{transformer_config, Task};
+use crate::train::checkpoint::{named_weights, write_tensors};
+use crate::train::device;
+use crate::train::memory;
+use crate::train::step::{Phases, Stepped, TrainingStep};
+use anyhow::{bail, Context, Result};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+use tch::Device;
+
+/// A run's training, driven step by step. The same batches, the first of the first epoch, come again and again.
+pub struct Subject<'a> {
+    run: &'a Run,
+    task: &'a dyn Task,
+    training: TrainingStep<'a>,
+    /// Those of one step.
+    batches: Vec<Vec<Vec<u32>>>,
+    done: u64,
+}
+
+/// One step.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// Predicted tokens.
+    pub tokens: u64,
+    /// Loss a token.
+    pub loss: f64,
+    /// Where the time went.
+    pub phases: Phases,
+}
+
+/// What was measured of a run; a line of `bench train --csv`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The experiment's title.
+    pub experiment: String,
+    /// The mix.
+    pub mix: String,
+    /// Of the model, fixed ones too.
+    pub parameters: u64,
+    /// Measured steps.
+    pub steps: usize,
+    /// Predicted tokens of all measured steps over their seconds.
+    pub tokens_per_second: f64,
+    /// Median of the steps' seconds.
+    pub median_seconds: f64,
+    /// Their 10% quantile. Batches differ in size, so steps do.
+    pub low_seconds: f64,
+    /// Their 90% quantile.
+    pub high_seconds: f64,
+    /// Share of the time in which batches were made.
+    pub data_share: f64,
+    /// From batch to loss.
+    pub forward_share: f64,
+    /// From loss to gradients.
+    pub backward_share: f64,
+    /// Clipping and Adam.
+    pub optimizer_share: f64,
+    /// Most memory during a step, above model, optimizer and data; none where it is not measured (CUDA).
+    pub peak_memory_bytes: Option<u64>,
+    /// `cpu` or `cuda:0`.
+    pub device: String,
+    /// LibTorch's threads.
+    pub threads: i32,
+}
+
+impl<'a> Subject<'a> {
+    /// Before the first step; `distinct` is how many steps' batches there are, at most.
+    ///
+    /// # Errors
+    /// A corpus without a whole step's batches.
+    pub fn new(run: &'a Run, task: &'a dyn Task, distinct: usize) -> Result<Self> {
+        let first = task.training().epoch(0);
+        let batches: Vec<Vec<Vec<u32>>> =
+            first.chunks_exact(run.train.accumulate).take(distinct).map(<[Vec<u32>]>::to_vec).collect();
+        if batches.is_empty() {
+            bail!("the corpus has {} batches, too few for a step of {}", first.len(), run.train.accumulate);
+        }
+        Ok(Self { run, task, training: TrainingStep::new(run, task), batches, done: 0 })
+    }
+
+    /// The next step.
+    ///
+    /// # Errors
+    /// As [`TrainingStep::step`].
+    pub fn step(&mut self) -> Result<Sample> {
+        let batches = &self.batches[self.done as usize % self.batches.len()];
+        self.done += 1;
+        let Stepped { loss, tokens, phases, .. } = self.training.step(batches, self.done)?;
+        Ok(Sample { tokens, loss: loss / tokens as f64, phases })
+    }
+
+    /// Most memory during a step, above what is there before it; none on CUDA.
+    ///
+    /// # Errors
+    /// As [`Subject::step`].
+    pub fn peak_memory(&mut self) -> Result<Option<u64>> {
+        match self.task.variables().device() {
+            Device::Cpu => Ok(memory::peak_above(|| self.step())?.1),
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes weights, batches and settings for another program, which then can take the same steps; `steps` is how many at
+    /// most. To be called before the first step.
+    ///
+    /// Tensors: `weight.NAME` and, of each step's batch, `batch.N.source` (where there is one), `batch.N.input` and
+    /// `batch.N.target`. The metadata's `config` is JSON.
+    ///
+    /// # Errors
+    /// A task without token batches; settings that the other program does not have; what the file system refuses.
+    pub fn dump(&self, path: &Path, steps: u64) -> Result<()> {
+        let train = &self.run.train;
+        for (what, there) in [
+            ("train.accumulate above 1", train.accumulate > 1),
+            ("train.weight_decay", train.weight_decay > 0.0),
+            ("a model.mixing other than softmax", self.run.model.mixing != Mixing::Softmax),
+        ] {
+            if there {
+                bail!("the PyTorch peer has no {what}");
+            }
+        }
+        let mut tensors = named_weights(self.task.variables());
+        let mut kind = "language-model";
+        for (number, batches) in self.batches.iter().enumerate() {
+            let batch = self.task.token_batch(&batches[0])?;
+            let batch = batch.context("the PyTorch peer has language models and encoder-decoders only")?;
+            let name = |what: &str| format!("batch.{number}.{what}");
+            tensors.extend([(name("input"), batch.input), (name("target"), batch.target)]);
+            if let Some(source) = batch.source {
+                kind = "encoder-decoder";
+                tensors.insert(name("source"), source);
+            }
+        }
+        let sizes = transformer_config(self.run, self.task.training().tokenizer.size());
+        let config = serde_json::json!({
+            "model": kind,
+            "sizes": {
+                "mix": self.run.mix.to_string(),
+                "vocabulary": sizes.vocabulary,
+                "d_model": sizes.d_model,
+                "heads": sizes.heads,
+                "encoder_layers": sizes.encoder_layers,
+                "decoder_layers": sizes.decoder_layers,
+                "d_ff": sizes.d_ff,
+                "max_length": sizes.max_length,
+                "dropout": sizes.dropout,
+                "attention_dropout": sizes.attention_dropout,
+                "relu_dropout": sizes.relu_dropout,
+            },
+            "pad": PAD,
+            "label_smoothing": train.label_smoothing,
+            "betas": [train.beta1, train.beta2],
+            "epsilon": train.epsilon,
+            "clip_norm": train.clip_norm,
+            "learning_rates": (1..=steps).map(|step| self.training.learning_rate(step)).collect::<Vec<_>>(),
+        });
+        write_tensors(path, &tensors, HashMap::from([("config".to_string(), config.to_string())]))
+    }
+
+    /// What the measured steps come to; none if there are none.
+    pub fn row(&self, experiment: &str, samples: &[Sample], peak_memory_bytes: Option<u64>) -> Option<Row> {
+        let seconds: Vec<f64> = samples.iter().map(|sample| sample.phases.total().as_secs_f64()).collect();
+        let spread = Spread::of(&seconds)?;
+        let mut phases = Phases::default();
+        samples.iter().for_each(|sample| phases += sample.phases);
+        let total = phases.total().as_secs_f64();
+        let share = |phase: Duration| phase.as_secs_f64() / total;
+        let variables = self.task.variables();
+        Some(Row {
+            experiment: experiment.to_string(),
+            mix: self.run.mix.to_string(),
+            parameters: count_parameters(variables).1,
+            steps: samples.len(),
+            tokens_per_second: samples.iter().map(|sample| sample.tokens).sum::<u64>() as f64 / total,
+            median_seconds: spread.median,
+            low_seconds: spread.low,
+            high_seconds: spread.high,
+            data_share: share(phases.data),
+            forward_share: share(phases.forward),
+            backward_share: share(phases.backward),
+            optimizer_share: share(phases.optimizer),
+            peak_memory_bytes,
+            device: device::name(variables.device()),
+            threads: tch::get_num_threads(),
+        })
+    }
+}

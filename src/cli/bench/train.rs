@@ -1,0 +1,136 @@
+//! `synthesizer bench train`.
+
+use super::{create, milliseconds};
+use crate::bench::train::{Row, Subject};
+use crate::cli::columns::lay_out;
+use crate::experiment::{self, Mix, Run};
+use crate::task;
+use crate::train::device::{resolve, DeviceChoice};
+use crate::train::memory;
+use anyhow::{bail, Context, Result};
+use std::path::{Path, PathBuf};
+
+/// Options of `bench train`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Experiment files, or folders of them
+    #[arg(required = true, value_name = "EXPERIMENT")]
+    paths: Vec<PathBuf>,
+    /// Only runs of this mix; may be given many times [default: all of the file]
+    #[arg(long = "mix", value_name = "MIX")]
+    mixes: Vec<Mix>,
+    /// Measured steps of each run
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    steps: u64,
+    /// Steps that come first and are left out
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    warm_up: u64,
+    /// Where to run; auto takes CUDA if there is a device
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceChoice,
+    /// LibTorch's threads [default: LibTorch's own choice]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=4096))]
+    threads: Option<i32>,
+    /// Write weights and batches of the first run to this safetensors file, for another program, and stop
+    #[arg(long, value_name = "PATH")]
+    dump: Option<PathBuf>,
+    /// Write the measurements to this CSV file, run by run
+    #[arg(long, value_name = "PATH")]
+    csv: Option<PathBuf>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: Args) -> Result<()> {
+    let runs = runs(&args.paths, &args.mixes)?;
+    let device = resolve(args.device)?;
+    if let Some(threads) = args.threads {
+        tch::set_num_threads(threads);
+    }
+    memory::keep_freed();
+    let mut file = args.csv.as_deref().map(create).transpose()?;
+    let mut rows: Vec<Row> = Vec::new();
+    for (title, run) in &runs {
+        let task = task::build(run, device).with_context(|| format!("{title}, {}", run.mix))?;
+        let mut subject = Subject::new(run, task.as_ref(), args.steps as usize)?;
+        if let Some(path) = &args.dump {
+            return subject.dump(path, args.warm_up + args.steps);
+        }
+        for _ in 0..args.warm_up {
+            subject.step()?;
+        }
+        let peak = subject.peak_memory()?;
+        let samples = (0..args.steps).map(|_| subject.step()).collect::<Result<Vec<_>>>()?;
+        // There is at least one sample, by the option's range.
+        let Some(row) = subject.row(title, &samples, peak) else { continue };
+        eprintln!("{title}  {}  {:.0} tokens/s", row.mix, row.tokens_per_second);
+        if let Some(writer) = &mut file {
+            writer.serialize(&row)?;
+            writer.flush()?;
+        }
+        rows.push(row);
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    } else {
+        print!("{}", table(&rows));
+    }
+    Ok(())
+}
+
+/// The runs of some experiment files, one a mix (its first seed, no variants), with the files' titles.
+pub(super) fn runs(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<(String, Run)>> {
+    let mut runs: Vec<(String, Run)> = Vec::new();
+    let mut there: Vec<String> = Vec::new();
+    for (experiment, plan) in experiment::plan_all(paths, Path::new("results"))? {
+        let missing = experiment.missing_files();
+        if !missing.is_empty() {
+            return Err(experiment::Problems(missing).into());
+        }
+        for planned in plan.runs {
+            let mix = planned.run.mix.to_string();
+            let is_again = runs.iter().any(|(title, run)| *title == plan.title && run.mix.to_string() == mix);
+            let wanted = mixes.is_empty() || mixes.iter().any(|wanted| wanted.to_string() == mix);
+            if wanted && !is_again {
+                runs.push((plan.title.clone(), planned.run));
+            }
+            if !there.contains(&mix) {
+                there.push(mix);
+            }
+        }
+    }
+    if runs.is_empty() {
+        bail!("no run has one of these mixes; there are {}", there.join(", "));
+    }
+    Ok(runs)
+}
+
+fn table(rows: &[Row]) -> String {
+    let share = |share: f64| format!("{:.0}%", share * 100.0);
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.experiment.clone(),
+                row.mix.clone(),
+                format!("{:.0}", row.tokens_per_second),
+                milliseconds(row.median_seconds),
+                format!("{} - {}", milliseconds(row.low_seconds), milliseconds(row.high_seconds)),
+                share(row.data_share),
+                share(row.forward_share),
+                share(row.backward_share),
+                share(row.optimizer_share),
+                row.peak_memory_bytes.map_or("·".into(), |bytes| format!("{:.1}", bytes as f64 / 1048576.0)),
+            ]
+        })
+        .collect();
+    let headings =
+        ["experiment", "mix", "tokens/s", "step ms", "10% - 90%", "data", "forward", "backward", "optimizer", "MiB"];
+    let machine = rows.first().map_or(String::new(), |row| format!("{}, {} threads\n", row.device, row.threads));
+    format!(
+        "{machine}{}tokens/s: predicted tokens of all measured steps over their time; MiB: most memory of a step above model and optimizer.\n",
+        lay_out(&headings, &cells, 2)
+    )
+}
