@@ -35,6 +35,20 @@ impl Cache {
         })
     }
 
+    /// Appends `vectors` [R, h, 1, width], keeps the last `most` of all so far, and gives those.
+    pub fn push_within(&mut self, vectors: &Tensor, most: i64) -> Tensor {
+        no_grad(|| {
+            let all = match self.buffer.take() {
+                Some(buffer) => Tensor::cat(&[&buffer.narrow(2, 0, self.length), vectors], 2),
+                None => vectors.copy(),
+            };
+            self.length = all.size()[2].min(most);
+            let kept = all.narrow(2, all.size()[2] - self.length, self.length);
+            self.buffer = Some(kept.shallow_clone());
+            kept
+        })
+    }
+
     /// R, once something was put in.
     pub fn rows(&self) -> Option<i64> {
         self.buffer.as_ref().map(|buffer| buffer.size()[0])

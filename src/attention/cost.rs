@@ -19,8 +19,10 @@ it is run). Counted: every matrix product, a multiply-add being 2 (projections o
 logits; weighted values); FD's product of two factors, 1 a logit; mixing n terms, n multiplications and n-1 additions a \
 logit (plain sum: n-1); softmax, 5 a logit (compare, subtract, exponential, add, divide). Logits that read no token (R, \
 Rfix, FR, and mixes of them) and their softmax are counted once a layer, all others once a sequence. All length x length \
-logits count, with or without a causal mask. Not counted: biases, relu, the scale 1/sqrt(d_h), masks, dropout, and the \
-weights of the mixture.";
+logits count, with or without a causal mask. Operators: LC and DC, every tap of the kernel, also beyond the ends, as \
+weighted values, and softmax, 5 a tap, LC's once a layer, DC's once a position; Lin, the products of E and F as \
+projections, and k logits a query; FFT, 5 n log2 n a sequence of n = max-length x width points; Mixer, length x length \
+weights. Not counted: biases, relu, gates, the scale 1/sqrt(d_h), masks, dropout, and the weights of the mixture.";
 
 /// Why a cost cannot be given.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -50,7 +52,7 @@ pub struct Input {
     pub length: i64,
 }
 
-/// `copies` products x Wᵀ + b, W [outputs, inputs].
+/// `copies` products x Wᵀ + b, W [outputs, inputs]; some are without b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Linear {
     /// How many of them, each on the same tokens.
@@ -59,12 +61,19 @@ pub struct Linear {
     pub inputs: u128,
     /// Width written.
     pub outputs: u128,
+    /// Whether they have biases.
+    pub biased: bool,
 }
 
 impl Linear {
     /// `copies` maps from `inputs` to `outputs`, with biases.
     pub fn new(copies: i64, inputs: i64, outputs: i64) -> Self {
-        Linear { copies: copies as u128, inputs: inputs as u128, outputs: outputs as u128 }
+        Linear { copies: copies as u128, inputs: inputs as u128, outputs: outputs as u128, biased: true }
+    }
+
+    /// The same without biases.
+    pub fn unbiased(copies: i64, inputs: i64, outputs: i64) -> Self {
+        Linear { biased: false, ..Linear::new(copies, inputs, outputs) }
     }
 
     /// Elements of the matrices, biases left out.
@@ -74,7 +83,7 @@ impl Linear {
 
     /// Elements of the biases.
     pub fn biases(&self) -> u128 {
-        self.copies * self.outputs
+        u128::from(self.biased) * self.copies * self.outputs
     }
 }
 

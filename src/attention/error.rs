@@ -77,6 +77,14 @@ pub enum AttentionError {
         /// The name that they share.
         weights: &'static str,
     },
+    /// A kernel without a middle.
+    #[error("`{term}`: kernel = {kernel} is even, but a kernel needs a middle; give {} or {}", kernel - 1, kernel + 1)]
+    EvenKernel {
+        /// The whole term.
+        term: Term,
+        /// The kernel given.
+        kernel: i64,
+    },
     /// An operator that is not the only term.
     #[error("{operator} can't be mixed: it makes no logits that could be added; it stands alone. What can be mixed: {}", mixed.join(", "))]
     Alone {

@@ -5,6 +5,7 @@
 //! such as a convolution, makes no logits: it stands alone, in the place of all of this.
 
 pub mod cache;
+pub mod convolution;
 pub mod cost;
 pub mod cross;
 pub mod dense;
@@ -12,9 +13,12 @@ pub mod dot_product;
 mod error;
 pub mod factorized_dense;
 pub mod factorized_random;
+pub mod fourier;
 pub mod fused;
 mod heads;
+pub mod linformer;
 pub mod mask;
+pub mod mixer;
 pub mod mixture;
 pub mod operator;
 pub mod random;

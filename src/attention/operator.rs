@@ -14,6 +14,14 @@ use tch::Tensor;
 /// own weights under its entry's name. The last argument: whether no position may see a later one.
 pub type Build = fn(&Path, &Term, &Shape, bool) -> Result<Box<dyn Operator>, AttentionError>;
 
+/// x [B, L, d] with zeros where padding (bool [B, L]) is true.
+pub(super) fn clear(x: &Tensor, padding: Option<&Tensor>) -> Tensor {
+    match padding {
+        Some(padding) => x.masked_fill(&padding.unsqueeze(-1), 0.0),
+        None => x.shallow_clone(),
+    }
+}
+
 /// An operator with its weights.
 pub trait Operator: Debug + Send {
     /// x [B, L, d] to [B, L, d], L ≤ N. What stands at padding (bool [B, L], true = padded) counts as zero. `dropout` acts on

@@ -4,7 +4,10 @@
 use super::cache::Cache;
 use super::cost::{Cost, Input, Operations};
 use super::operator;
-use super::{dense, dot_product, factorized_dense, factorized_random, random, AttentionError, Term};
+use super::{
+    convolution, dense, dot_product, factorized_dense, factorized_random, fourier, linformer, mixer, random,
+    AttentionError, Term,
+};
 use crate::native::attention::Part;
 use std::fmt::Debug;
 use tch::nn::Path;
@@ -18,6 +21,11 @@ pub const FUNCTIONS: &[Entry] = &[
     random::FIXED_ENTRY,
     factorized_random::ENTRY,
     factorized_dense::ENTRY,
+    convolution::LIGHTWEIGHT_ENTRY,
+    convolution::DYNAMIC_ENTRY,
+    linformer::ENTRY,
+    fourier::ENTRY,
+    mixer::ENTRY,
 ];
 
 /// One attention function or operator as the grammar, the layer and the tools see it.
