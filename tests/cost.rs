@@ -95,11 +95,56 @@ fn flops_by_hand() {
     assert_eq!(parts + mixed.value + mixed.weighted_values + mixed.output, mixed.total);
 }
 
+/// The same for operators: K 5, k 3; LC's kernels and Mixer's matrix are there once, not once a sequence.
+#[test]
+fn flops_of_operators_by_hand() {
+    let (b, l, n, d, h) = (3, 10, 12, 8, 2);
+    let count = |terms: &[Term]| {
+        layer(terms, d as i64, h as i64, n, Mixing::Softmax).flops(Input { batch: b as i64, length: l as i64 }).unwrap()
+    };
+    let map = 2 * b * l * d * d;
+    let lightweight = count(&[term("LC", &[("kernel", 5)])]);
+    assert_eq!((lightweight.projections, lightweight.softmax), (map, 5 * h * 5));
+    assert_eq!(lightweight.total, 3 * map + 5 * h * 5 + 2 * b * l * d * 5);
+    let dynamic = count(&[term("DC", &[("kernel", 5)])]);
+    assert_eq!(dynamic.projections, map + 2 * b * l * d * (h * 5));
+    assert_eq!(dynamic.total, 3 * map + 2 * b * l * d * (h * 5) + 5 * b * l * h * 5 + 2 * b * l * d * 5);
+    let linformer = count(&[term("Lin", &[("k", 3)])]);
+    assert_eq!(linformer.projections, 2 * map + 2 * (2 * b * 3 * l * d));
+    assert_eq!(
+        (linformer.logits, linformer.weighted_values),
+        (2 * b * h * l * 3 * (d / h), 2 * b * h * l * 3 * (d / h))
+    );
+    assert_eq!(linformer.total, 4 * map + 4 * b * 3 * l * d + 2 * (2 * b * l * 3 * d) + 5 * b * h * l * 3);
+    // 5 n log2 n of 96 points: 3160.78…
+    let fourier = count(&[term("FFT", &[])]);
+    assert_eq!((fourier.total, fourier.value, fourier.output), (3 * 3161, 0, 0));
+    let mixer = count(&[term("Mixer", &[])]);
+    assert_eq!(mixer.total, 2 * map + 2 * b * l * l * d);
+}
+
+/// Wu et al.'s blocks: a gate beside value and output, and h K (LC) or d h K (DC) for the kernels.
+#[test]
+fn parameters_of_operators_by_hand() {
+    let own = |terms: &[Term]| layer(terms, 512, 8, 256, Mixing::Softmax).parameters();
+    let gate = 512 * 512 + 512;
+    assert_eq!(own(&[term("LC", &[])]).logits, gate + 8 * 31);
+    assert_eq!(own(&[term("DC", &[])]).logits, gate + 512 * 8 * 31);
+    assert_eq!(own(&[term("Lin", &[])]).logits, 2 * gate + 2 * 64 * 256);
+    assert_eq!(own(&[term("Mixer", &[])]).logits, 256 * 256);
+    assert_eq!(own(&[term("FFT", &[])]).total, 0);
+    assert_eq!(own(&[term("Mixer", &[])]).total, 256 * 256 + 2 * gate);
+    let formula = |terms: &[Term]| layer(terms, 512, 8, 256, Mixing::Softmax).formula_parameters();
+    assert_eq!(formula(&[term("LC", &[("kernel", 7)])]), 512 * 512 + 7);
+    assert_eq!(formula(&[term("DC", &[("kernel", 7)])]), 512 * 512 + 512 * 7);
+    assert_eq!(formula(&[term("Lin", &[("k", 16)])]), 2 * 512 * 512 + 2 * 256 * 16);
+}
+
 fn build(terms: &[Term], shape: Shape, mixing: Mixing) -> nn::VarStore {
     let Shape { d_model, heads, max_length } = shape;
     let store = nn::VarStore::new(Device::Cpu);
     let config =
-        AttentionConfig { d_model, heads, max_length, terms: terms.to_vec(), mixing, dropout: 0.0, causal: true };
+        AttentionConfig { d_model, heads, max_length, terms: terms.to_vec(), mixing, dropout: 0.0, causal: false };
     SelfAttention::new(&store.root(), &config).unwrap();
     store
 }
@@ -117,6 +162,9 @@ fn mixes() -> Vec<Vec<Term>> {
         "Rfix+V",
         "R+D+V",
         "FR+FD+V(rank=2)+D",
+        "LC(kernel=5)",
+        "DC(kernel=5)",
+        "Lin(k=5)",
     ];
     let typed = typed.iter().map(|mix| mix.parse::<Mix>().unwrap().terms);
     FUNCTIONS.iter().map(|entry| vec![Term::new(entry.name)]).chain(typed).collect()

@@ -45,20 +45,33 @@ fn each_problem_is_told_at_its_place() {
         (MT, "[model\nheads = 1", "3:7: unclosed table, expected `]`", ""),
         (MT, "seeds = [1]\nseeds = [2]", "4:1: duplicate key", "seeds"),
         // mixes
-        (TASK, "mix = \"V+Q\"", "2:10: there is no attention function `Q`; there are V, D, R, Rfix, FR, FD", "Q"),
+        (
+            TASK,
+            "mix = \"V+Q\"",
+            "2:10: there is no attention function `Q`; there are V, D, R, Rfix, FR, FD, LC, DC, Lin, FFT, Mixer",
+            "Q",
+        ),
         (
             TASK,
             "mix = [\"V\", \"RV\"]",
-            "2:14: there is no attention function `RV`; there are V, D, R, Rfix, FR, FD",
+            "2:14: there is no attention function `RV`; there are V, D, R, Rfix, FR, FD, LC, DC, Lin, FFT, Mixer",
             "R",
         ),
         (
             TASK,
             "mix = [\"V\", \"é\"]",
-            "2:14: there is no attention function `é`; there are V, D, R, Rfix, FR, FD",
+            "2:14: there is no attention function `é`; there are V, D, R, Rfix, FR, FD, LC, DC, Lin, FFT, Mixer",
             "é",
         ),
         (TASK, "mix = 'V(rank=0)'", "2:15: `rank` must be a positive integer, at most 1000000, not `0`", "0"),
+        (TASK, "mix = [\"V\", \"V+LC\"]", "2:16: LC can't be mixed: it makes no logits that could be added", "LC"),
+        (TASK, "mix = \"DC(kernel=8)\"", "2:7: `DC(kernel=8)`: kernel = 8 is even", "\"DC(kernel=8)\""),
+        (
+            TASK,
+            "mix = [\"V\", \"Lin\"]",
+            "2:13: Lin can't be causal: each position sees all others; but task `translation` has a decoder",
+            "\"Lin\"",
+        ),
         (TASK, "mix = []", "2:7: `mix` is empty", "[]"),
         (TASK, "mix = [\"R+V\", \"R + V\"]", "2:15: mix `R+V` is given twice", "\"R + V\""),
         (
@@ -255,7 +268,7 @@ fn a_message_shows_file_line_caret_and_what_to_do() {
     );
     assert_eq!(
         read("task = \"translation\"\nmix = \"RV\"\n"),
-        "my.toml:2:8: there is no attention function `RV`; there are V, D, R, Rfix, FR, FD\n  |\n2 | mix = \"RV\"\n  |        ^\n  \
+        "my.toml:2:8: there is no attention function `RV`; there are V, D, R, Rfix, FR, FD, LC, DC, Lin, FFT, Mixer\n  |\n2 | mix = \"RV\"\n  |        ^\n  \
          did you mean `R+V`?"
     );
     let misplaced = read("task = \"translation\"\nmix = \"V\"\nheads = 4\n");

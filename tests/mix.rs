@@ -20,13 +20,17 @@ fn term(entry: &'static Entry) -> impl Strategy<Value = Term> {
     )
 }
 
-/// Any mix that the registry allows: terms in any order, no two with the same weights.
+/// Any mix that the registry allows: one operator, or functions in any order, no two with the same weights.
 fn mix() -> impl Strategy<Value = Mix> {
     let terms: Vec<_> = FUNCTIONS.iter().map(term).collect();
     let order: Vec<usize> = (0..FUNCTIONS.len()).collect();
     (terms, Just(order).prop_shuffle(), 1..=FUNCTIONS.len()).prop_map(|(terms, order, count)| {
         let mut taken = HashSet::new();
-        let free = order.into_iter().filter(|&index| taken.insert(FUNCTIONS[index].weights));
+        // An operator stands alone.
+        let alone = !FUNCTIONS[order[0]].can_be_mixed();
+        let beside = order.iter().copied().filter(|&index| FUNCTIONS[index].can_be_mixed());
+        let chosen: Vec<usize> = if alone { vec![order[0]] } else { beside.collect() };
+        let free = chosen.into_iter().filter(|&index| taken.insert(FUNCTIONS[index].weights));
         Mix { terms: free.take(count).map(|index| terms[index].clone()).collect() }
     })
 }
@@ -81,7 +85,7 @@ fn a_mix_reads_as_written() {
 
 #[test]
 fn messages_point_at_the_wrong_character() {
-    let names = "V, D, R, Rfix, FR, FD";
+    let names = "V, D, R, Rfix, FR, FD, LC, DC, Lin, FFT, Mixer";
     // The caret of each mix stands in the second string, under the wrong character.
     for (mix, caret, parts) in [
         ("", "^", vec!["missing", names]),
@@ -122,6 +126,12 @@ fn messages_point_at_the_wrong_character() {
         ("V+V", "  ^", vec!["V can't stand beside V", "dot_product"]),
         ("V + D + V(rank=4)", "        ^", vec!["V(rank=4) can't stand beside V"]),
         ("R+V+Rfix", "    ^", vec!["Rfix can't stand beside R", "random"]),
+        ("LC+V", "^", vec!["LC can't be mixed", "no logits", "V, D, R, Rfix, FR, FD"]),
+        ("R + D+Lin(k=4)+W", "      ^", vec!["Lin(k=4) can't be mixed"]),
+        ("FFT+Mixer", "^", vec!["FFT can't be mixed"]),
+        ("fft", "^", vec!["did you mean FFT?"]),
+        ("LC(k=3)", "   ^", vec!["LC has no parameter `k`; it has kernel"]),
+        ("Mixer(k=3)", "     ^", vec!["Mixer takes no parameters"]),
         ("R\t+W", "   ^", vec!["`W`"]),
         ("Ré+V", "^", vec!["`Ré`"]),
         ("é+W", "^", vec!["`é`"]),

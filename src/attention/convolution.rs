@@ -218,13 +218,13 @@ fn shift_rows(rows: &Tensor) -> Tensor {
 }
 
 impl Operator for Convolution {
-    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Tensor {
+    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Result<Tensor, AttentionError> {
         let gated = self.gated(x, padding);
         let mut taps = self.taps(&gated);
         if dropout > 0.0 {
             taps = taps.dropout(dropout, true);
         }
-        self.output.forward(&self.convolve(&gated, &taps))
+        Ok(self.output.forward(&self.convolve(&gated, &taps)))
     }
 
     fn weights(&self, x: &Tensor, padding: Option<&Tensor>) -> Option<Tensor> {

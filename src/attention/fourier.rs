@@ -8,7 +8,7 @@
 use super::cost::{Cost, Input, Operations};
 use super::operator::{clear, Operator};
 use super::registry::{Entry, Kind, Shape};
-use super::Term;
+use super::{AttentionError, Term};
 use tch::{Kind as Element, Tensor};
 
 /// `FFT`
@@ -51,12 +51,12 @@ struct Fourier {
 }
 
 impl Operator for Fourier {
-    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, _dropout: f64) -> Tensor {
+    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, _dropout: f64) -> Result<Tensor, AttentionError> {
         let (length, width) = (x.size()[1], x.size()[2]);
         let kind = x.kind();
         let x = clear(x, padding);
         // There is no transform of half precision.
         let x = if matches!(kind, Element::Half | Element::BFloat16) { x.to_kind(Element::Float) } else { x };
-        x.fft_fft2(&[self.max_length, width][..], [1, 2], "ortho").real().narrow(1, 0, length).to_kind(kind)
+        Ok(x.fft_fft2(&[self.max_length, width][..], [1, 2], "ortho").real().narrow(1, 0, length).to_kind(kind))
     }
 }

@@ -6,10 +6,12 @@
 //! do not enter the mixtures.
 
 use super::cost::{Cost, Input, Linear as Product, Operations, Table};
+use super::fused::{attend, compose, Form, Visibility};
 use super::heads::{linear, merge, split, xavier};
 use super::operator::{clear, Operator};
 use super::registry::{Entry, Kind, Parameter, Shape};
-use super::Term;
+use super::{AttentionError, Term};
+use crate::native::attention::Part;
 use tch::nn::{Linear, Module, Path};
 use tch::{Kind as Element, Tensor};
 
@@ -111,20 +113,17 @@ impl Linformer {
 }
 
 impl Operator for Linformer {
-    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Tensor {
+    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Result<Tensor, AttentionError> {
         let queries = split(&self.query.forward(x), self.heads);
         let (keys, values) = self.keys_and_values(x, padding);
-        // Scaled by 1/√d_h; fused where LibTorch can.
-        let context = Tensor::scaled_dot_product_attention(
-            &queries,
-            &keys,
-            &values,
-            None::<&Tensor>,
-            dropout,
-            false,
-            None,
-            false,
-        );
-        self.output.forward(&merge(&context))
+        let scale = 1.0 / (queries.size()[3] as f64).sqrt();
+        let form = Form::Auto.resolve(x);
+        let product = Part::Product { queries, keys, scale, bias: None };
+        let visibility = Visibility { causal: None, padding: None, dropout };
+        let context = match form {
+            Form::Fused => attend(vec![product], None, values, visibility)?,
+            _ => compose(&[product], None, &values, visibility),
+        };
+        Ok(self.output.forward(&merge(&context)))
     }
 }

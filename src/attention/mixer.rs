@@ -82,14 +82,14 @@ impl Mixer {
 }
 
 impl Operator for Mixer {
-    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Tensor {
+    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Result<Tensor, AttentionError> {
         let (batch, length) = (x.size()[0], x.size()[1]);
         let values = clear(&self.value.forward(x), padding);
         let mut matrix = self.matrix(length);
         if dropout > 0.0 {
             matrix = matrix.dropout(dropout, true);
         }
-        self.output.forward(&matrix.unsqueeze(0).expand([batch, length, length], false).bmm(&values))
+        Ok(self.output.forward(&matrix.unsqueeze(0).expand([batch, length, length], false).bmm(&values)))
     }
 
     fn weights(&self, x: &Tensor, padding: Option<&Tensor>) -> Option<Tensor> {

@@ -235,7 +235,7 @@ impl SelfAttention {
         let dropout = if train { self.config.dropout } else { 0.0 };
         match &self.body {
             Body::Weighted(weighted) => weighted.forward(x, padding, dropout, self.form),
-            Body::Operator(operator) => Ok(operator.forward(x, padding, dropout)),
+            Body::Operator(operator) => operator.forward(x, padding, dropout),
         }
     }
 

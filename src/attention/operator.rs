@@ -25,8 +25,8 @@ pub(super) fn clear(x: &Tensor, padding: Option<&Tensor>) -> Tensor {
 /// An operator with its weights.
 pub trait Operator: Debug + Send {
     /// x [B, L, d] to [B, L, d], L ≤ N. What stands at padding (bool [B, L], true = padded) counts as zero. `dropout` acts on
-    /// weights that mix positions; it is 0 but in training.
-    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Tensor;
+    /// weights that mix positions; it is 0 but in training. Error: LibTorch's.
+    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Result<Tensor, AttentionError>;
 
     /// The matrices [B, h, L, L] by which heads mix the values of positions; none for an operator that has no such view.
     fn weights(&self, _x: &Tensor, _padding: Option<&Tensor>) -> Option<Tensor> {

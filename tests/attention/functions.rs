@@ -195,7 +195,7 @@ fn the_registry_is_sound() {
         assert!(entries[..index].iter().all(|earlier| earlier.name != entry.name), "{} twice", entry.name);
         assert!(!entry.summary.is_empty() && !entry.weights.contains('.'));
         // Alone with its defaults every function makes a layer whose weights lie under its own name.
-        let (store, layer) = layer(&config(entry.name, true));
+        let (store, layer) = layer(&config(entry.name, entry.can_be_causal()));
         assert!(layer.mixing_weights().is_none());
         assert_eq!(layer.term_names(), [entry.name]);
         let known = |name: &str| {

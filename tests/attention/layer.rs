@@ -5,7 +5,7 @@ use synthesizer::attention::AttentionError;
 
 #[test]
 fn a_change_never_reaches_earlier_outputs() {
-    for mix in MIXES {
+    for mix in MIXES.iter().chain(CAUSAL_OPERATORS) {
         let (_store, layer) = layer(&config(mix, true));
         let x = random(&[2, N, D]);
         let before = layer.forward(&x, None, false).unwrap();
@@ -24,7 +24,7 @@ fn a_change_never_reaches_earlier_outputs() {
 
 #[test]
 fn without_a_causal_mask_a_change_reaches_every_output() {
-    for mix in MIXES {
+    for (mix, _) in all().filter(|(mix, _)| !mix.contains("kernel")) {
         let (_store, layer) = layer(&config(mix, false));
         let x = random(&[1, N, D]);
         let changed = x.copy();
@@ -71,7 +71,7 @@ fn padded_and_later_keys_weigh_exactly_nothing_and_rows_sum_to_one() {
 
 #[test]
 fn padded_positions_do_not_reach_the_others() {
-    for mix in MIXES {
+    for (mix, _) in all() {
         let (_store, layer) = layer(&config(mix, false));
         let mask = padding(&[N, 4], N);
         let x = random(&[2, N, D]);
@@ -90,8 +90,9 @@ fn padded_positions_do_not_reach_the_others() {
 #[test]
 fn a_row_that_is_all_padding_gets_the_bias_and_finite_gradients() {
     for kind in [Kind::Double, Kind::Float] {
-        for mix in MIXES {
-            for causal in [false, true] {
+        // FFT has no bias
+        for (mix, can_be_causal) in all().filter(|(mix, _)| *mix != "FFT") {
+            for causal in [false, true].into_iter().filter(|causal| can_be_causal || !causal) {
                 let (mut store, layer) = layer(&config(mix, causal));
                 store.set_kind(kind);
                 let x = random(&[2, N, D]).to_kind(kind).set_requires_grad(true);
@@ -117,8 +118,8 @@ fn a_row_that_is_all_padding_gets_the_bias_and_finite_gradients() {
 /// every row has its own. Outputs and gradients must not differ.
 #[test]
 fn the_shared_path_equals_the_plain_one() {
-    for mix in MIXES {
-        for causal in [false, true] {
+    for (mix, can_be_causal) in all() {
+        for causal in [false, true].into_iter().filter(|causal| can_be_causal || !causal) {
             let (store, layer) = layer(&config(mix, causal));
             let (x, toward) = (random(&[3, 5, D]).set_requires_grad(true), random(&[3, 5, D]));
             let run = |mask: Option<&Tensor>| {
@@ -143,8 +144,8 @@ fn the_shared_path_equals_the_plain_one() {
 
 #[test]
 fn too_long_an_input_names_both_numbers() {
-    for mix in MIXES {
-        let (_store, layer) = layer(&config(mix, true));
+    for (mix, can_be_causal) in all() {
+        let (_store, layer) = layer(&config(mix, can_be_causal));
         let error = layer.forward(&random(&[1, N + 3, D]), None, false).unwrap_err();
         assert_eq!(error, AttentionError::TooLong { length: 9, max_length: 6 });
         let text = error.to_string();
@@ -190,6 +191,13 @@ fn impossible_layers_are_errors() {
         (refuse(&|c| c.terms = terms("FD(a=4)")), vec!["4 · 1 = 4", "max_length = 6"]),
         (refuse(&|c| c.terms = terms("V+FD(b=5)")), vec!["1 · 5 = 5", "max_length = 6"]),
         (refuse(&|c| c.terms = [terms("R"), terms("Rfix")].concat()), vec!["R and Rfix", "random"]),
+        (refuse(&|c| c.terms = [terms("LC"), terms("V")].concat()), vec!["LC can't be mixed", "V, D, R, Rfix, FR, FD"]),
+        (refuse(&|c| c.terms = terms("DC(kernel=4)")), vec!["`DC(kernel=4)`", "4 is even", "give 3 or 5"]),
+        (
+            refuse(&|c| (c.terms, c.causal) = (terms("Lin(k=2)"), true)),
+            vec!["Lin(k=2) can't be causal", "LC, DC, Mixer"],
+        ),
+        (refuse(&|c| (c.terms, c.causal) = (terms("FFT"), true)), vec!["FFT can't be causal", "encoders only"]),
         (refuse(&|c| c.terms[0].name = "W".to_string()), vec!["`W`", "V, D, R"]),
         (refuse(&|c| c.terms[0].parameters = vec![("k".to_string(), 3)]), vec!["FD(k=3)", "hidden, a, b"]),
         (refuse(&|c| c.terms[0].parameters = vec![("a".to_string(), 0)]), vec!["FD(a) = 0", "at least 1"]),

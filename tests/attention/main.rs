@@ -5,6 +5,7 @@ mod forms;
 mod functions;
 mod layer;
 mod mixing;
+mod operators;
 mod steps;
 
 use synthesizer::attention::{AttentionConfig, Mixing, SelfAttention};
@@ -38,6 +39,18 @@ const MIXES: &[&str] = &[
     "FD(hidden=0)",
     "FD(hidden=2,a=3)",
 ];
+
+/// Operators that can be causal; the kernel of LC and DC alone is wider than any sequence here but those of `steps`.
+const CAUSAL_OPERATORS: &[&str] = &["LC", "LC(kernel=3)", "DC", "DC(kernel=3)", "Mixer"];
+
+/// Operators for encoders.
+const ENCODER_OPERATORS: &[&str] = &["Lin", "Lin(k=3)", "FFT"];
+
+/// Every mix, with whether it can be causal.
+fn all() -> impl Iterator<Item = (&'static str, bool)> {
+    let causal = MIXES.iter().chain(CAUSAL_OPERATORS).map(|mix| (*mix, true));
+    causal.chain(ENCODER_OPERATORS.iter().map(|mix| (*mix, false)))
+}
 
 fn config(mix: &str, causal: bool) -> AttentionConfig {
     AttentionConfig {

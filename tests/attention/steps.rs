@@ -20,7 +20,7 @@ fn long(mix: &str) -> AttentionConfig {
 
 #[test]
 fn steps_equal_the_whole_prefix() {
-    for mix in MIXES {
+    for mix in MIXES.iter().chain(CAUSAL_OPERATORS) {
         let (_store, layer) = layer(&long(mix));
         let x = random(&[3, LONG, D]);
         let whole = layer.forward(&x, None, false).unwrap();
@@ -40,7 +40,7 @@ fn steps_equal_the_whole_prefix() {
 
 #[test]
 fn steps_equal_the_whole_prefix_after_reordering() {
-    for mix in MIXES {
+    for mix in MIXES.iter().chain(CAUSAL_OPERATORS) {
         let (_store, layer) = layer(&long(mix));
         let mut x = random(&[2, LONG, D]);
         let mut state = layer.start();

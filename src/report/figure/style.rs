@@ -44,7 +44,7 @@ const fn style(colour: Colour, marker: Marker, dash: Dash, hollow: bool) -> Styl
     Style { colour, marker, dash, hollow }
 }
 
-const KNOWN: [(&str, &str, Style); 12] = [
+const KNOWN: [(&str, &str, Style); 16] = [
     ("V", "", style(INK, Marker::Circle, PLAIN, false)),
     ("V", "control", style(INK, Marker::Circle, LONG, true)),
     ("Rfix", "", style(ASH, Marker::Plus, SHORT, false)),
@@ -57,6 +57,10 @@ const KNOWN: [(&str, &str, Style); 12] = [
     ("R+V", "", style(GREEN, Marker::Square, PLAIN, true)),
     ("FR+V", "", style(PURPLE, Marker::Circle, PLAIN, false)),
     ("Lin", "", style(SKY, Marker::Square, SHORT, true)),
+    ("LC", "", style(ORANGE, Marker::Square, PLAIN, false)),
+    ("DC", "", style(ORANGE, Marker::Diamond, SHORT, true)),
+    ("FFT", "", style(ASH, Marker::Triangle, PLAIN, true)),
+    ("Mixer", "", style(ASH, Marker::Square, MIXED, false)),
 ];
 
 const OTHERS: [Style; 6] = [
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn a_mix_keeps_its_look_whatever_stands_beside_it() {
         let rows = |mixes: &[&str]| mixes.iter().map(|m| (m.to_string(), String::new())).collect::<Vec<_>>();
-        assert_eq!(styles(&rows(&["LC", "V+R"]))[1], styles(&rows(&["R+V"]))[0]);
+        assert_eq!(styles(&rows(&["V(rank=4)", "V+R"]))[1], styles(&rows(&["R+V"]))[0]);
     }
 
     #[test]
