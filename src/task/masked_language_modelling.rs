@@ -1,7 +1,7 @@
 //! Masked language modelling: the spans that were taken out of windows of running text (T5's span corruption), scored by
 //! perplexity.
 //!
-//! The end mark of each line stays in the text, as a token like others. Dev and test are masked the same way for everyone, so
+//! A window ends with a span, as T5's do. The end mark of each line stays in the text, as a token like others. Dev and test are masked the same way for everyone, so
 //! that perplexities of several runs are of the same tokens.
 
 use super::attention_view::{Histogram, VIEWED_ROWS};
@@ -44,15 +44,20 @@ impl GapFiller {
         self.writer.tokenizer().size() as u32
     }
 
-    /// The pieces of a line between its gaps, as tokens. A gap stands for whole words: blanks around it are the tokenizer's.
+    /// The pieces of a line around its gaps, as tokens; the last is empty where the line ends with a gap. A gap stands for
+    /// whole words: blanks around it are the tokenizer's.
     fn pieces(&self, line: &str) -> Result<Vec<Vec<u32>>> {
         let pieces: Vec<&str> = line.split(GAP).map(str::trim).collect();
-        let (gaps, most) = (pieces.len() - 1, self.sentinels - 1);
-        if gaps == 0 {
+        let gaps = pieces.len() - 1 + usize::from(pieces.last().is_some_and(|last| !last.is_empty()));
+        if pieces.len() == 1 {
             bail!("there is no gap to fill in {line:?}; write {GAP} where words are missing");
         }
-        if gaps > most {
-            bail!("{gaps} gaps in a line are more than the {most} that this model was trained on");
+        if gaps > self.sentinels - 1 {
+            bail!(
+                "{} gaps in a line are too many: the model was trained on {}, the last one at the end",
+                pieces.len() - 1,
+                self.sentinels - 1
+            );
         }
         pieces.into_iter().map(|piece| self.writer.tokenizer().encode(piece)).collect()
     }
@@ -63,19 +68,26 @@ impl Generator for GapFiller {
         self.writer.variables_mut()
     }
 
+    /// Every window of the training data ends with a masked span, so a line that ends with text gets one more gap there, whose
+    /// filling is left out.
     fn generate(&self, lines: &[String]) -> Result<Vec<Answer>> {
-        let (first, room) = (self.first_sentinel(), self.max_length - 1);
+        // the sentinel of that gap, and the end mark
+        let (first, room) = (self.first_sentinel(), self.max_length - 2);
         let pieces: Vec<Vec<Vec<u32>>> = lines.iter().map(|line| self.pieces(line)).collect::<Result<_>>()?;
-        let joined = |pieces: &Vec<Vec<u32>>| {
-            let gap = |(index, piece): (usize, &Vec<u32>)| {
-                let sentinel = (index > 0).then(|| first + index as u32 - 1);
-                sentinel.into_iter().chain(piece.iter().copied()).collect::<Vec<u32>>()
-            };
-            pieces.iter().enumerate().flat_map(gap).collect::<Vec<u32>>()
-        };
-        let mut sources: Vec<Vec<u32>> = pieces.iter().map(joined).collect();
-        let sizes: Vec<usize> = sources.iter().map(Vec::len).collect();
-        sources.iter_mut().for_each(|source| source.truncate(room));
+        let (mut sources, mut sizes) = (Vec::new(), Vec::new());
+        for pieces in &pieces {
+            let mut source = pieces[0].clone();
+            for (sentinel, piece) in (first..).zip(&pieces[1..]) {
+                source.push(sentinel);
+                source.extend_from_slice(piece);
+            }
+            sizes.push(source.len());
+            source.truncate(room);
+            if source.last().is_some_and(|token| *token < first) {
+                source.push(first + pieces.len() as u32 - 1);
+            }
+            sources.push(source);
+        }
         let targets = self.writer.write(&sources)?;
         let mask = self.writer.tokenizer().encode(GAP)?;
         let answer = |((pieces, target), tokens): ((Vec<Vec<u32>>, &Vec<u32>), usize)| {
