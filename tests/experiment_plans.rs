@@ -260,7 +260,7 @@ fn all_our_experiments_plan() {
         ("table2/lm1b", &all, 1),
         ("table3/summarization", &five, 1),
         ("table3/dialogue", &five, 3),
-        ("table6/news", &["V", "D", "R", "D+V", "R+V"], 1),
+        ("table6/news", &["V", "DC", "LC", "D", "R", "D+V", "R+V"], 1),
         ("table7/agnews", &three, 3),
         ("table7/reviews", &three, 3),
     ];

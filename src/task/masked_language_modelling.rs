@@ -8,7 +8,7 @@ use super::attention_view::{Histogram, VIEWED_ROWS};
 use super::encoder_decoder::Batch;
 use super::sequence_to_sequence::Writer;
 use super::tokens::{self, held_out, marked, TrainingRows};
-use super::{Answer, BatchLoss, Cut, DevScore, Generator, Metric, Task};
+use super::{Answer, BatchLoss, Cut, DevScore, Generator, Metric, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;
 use crate::data::span_corruption::{corrupt, fillings, spans, Draw};
@@ -171,6 +171,11 @@ impl Task for MaskedLanguageModelling {
         let waited = started.elapsed();
         let sum = batch.loss(self.filler.writer.model(), self.run.train.label_smoothing, true)?;
         Ok(BatchLoss { sum, waited })
+    }
+
+    fn token_batch(&self, epoch: u64, rows: &[u32]) -> Result<Option<TokenBatch>> {
+        let batch = self.batch(&self.train, rows, Draw::Training { seed: self.run.seed, epoch })?;
+        Ok(Some(batch.tokens()))
     }
 
     fn dev(&self) -> Result<DevScore> {
