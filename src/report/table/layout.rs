@@ -178,9 +178,9 @@ pub fn parts(results: &TableResults, published: &Published) -> Vec<Part> {
         if let Part::Quality(q) = part {
             let stem = Some(q.stem.clone());
             q.first = !stems[..at].contains(&stem);
-            q.last = !stems[at + 1..].contains(&stem)
-                && !suite.is_some_and(|s| is_task(s, &q.stem))
-                && !(results.name == "table6" && TABLE_6.iter().any(|known| known.0 == q.published));
+            let has_own_column = results.name == "table6" && TABLE_6.iter().any(|known| known.0 == q.published);
+            let is_suites = suite.is_some_and(|s| is_task(s, &q.stem));
+            q.last = !stems[at + 1..].contains(&stem) && !is_suites && !has_own_column;
         }
     }
     parts
