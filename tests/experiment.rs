@@ -140,6 +140,20 @@ fn each_problem_is_told_at_its_place() {
             "5:1: `max_tokens` has no effect: windows cut no line; `window` says how long they are",
             "max_tokens",
         ),
+        (
+            LM,
+            "[data]\nnoise_density = 0.15",
+            "4:1: `noise_density` has no effect: it is for masked language modelling",
+            "noise_density",
+        ),
+        (MT, "[data]\nmean_span = 3.0", "4:1: `mean_span` has no effect: it is for masked language modelling", "mean_span"),
+        (MASKED, "[decode]\nbeam = 4", "3:2: `decode` has no effect: gaps are filled greedily", "decode"),
+        (
+            MASKED,
+            "[data]\nmax_tokens = 80",
+            "4:1: `max_tokens` has no effect: windows cut no line; `window` says how long they are",
+            "max_tokens",
+        ),
         (CLASS, "[data]\ntoo_long = \"cut\"", "4:1: `too_long` has no effect: long texts are always cut", "too_long"),
         (
             CLASS,
@@ -182,6 +196,23 @@ fn each_problem_is_told_at_its_place() {
             "\"BoolQ\"",
         ),
         (TALK, "[decode]\nmin_length = 256", "4:14: `min_length = 256` is above `max_tokens = 255`", "256"),
+        (MASKED, "[data]\nwindow = 0", "4:10: `window = 0` is below 2", "0"),
+        (MASKED, "[data]\nnoise_density = 1.0", "4:17: `noise_density = 1` is outside (0, 1)", "1.0"),
+        (MASKED, "[data]\nmean_span = 0.5", "4:13: `mean_span = 0.5` is outside [1, ∞)", "0.5"),
+        // 300 - 45 + 15 + 1
+        (
+            MASKED,
+            "[data]\nwindow = 300",
+            "4:10: `max_length = 256` has no room for `window = 300`: with sentinels and end mark its source has 271 tokens and its target 62",
+            "300",
+        ),
+        (
+            MASKED,
+            "[train]\nbatch_tokens = 200",
+            "4:16: `batch_tokens = 200` has no room for `window = 256`: with sentinels and end mark its source has 232 tokens and its target 53",
+            "200",
+        ),
+        (MASKED, "[data]\ncorpus = \"news-titles\"", "4:10: corpus `news-titles` has nothing for task `masked-language-modelling`", "\"news-titles\""),
         (LM, "[data]\nwindow = 257", "4:10: `max_length = 256` has no room for `window = 257`", "257"),
         (
             TALK,
@@ -264,7 +295,7 @@ fn a_message_shows_file_line_caret_and_what_to_do() {
     assert_eq!(
         read("task = \"language-modeling\"\nmix = \"V\"\n"),
         "my.toml:1:8: `task` can't be `language-modeling`\n  |\n1 | task = \"language-modeling\"\n  |        ^^^^^^^^^^^^^^^^^^^\n  \
-         did you mean `language-modelling`? Allowed: `translation`, `language-modelling`, `summarization`, `dialogue`, `classification`"
+         did you mean `language-modelling`? Allowed: `translation`, `language-modelling`, `masked-language-modelling`, `summarization`, `dialogue`, `classification`"
     );
     assert_eq!(
         read("task = \"translation\"\nmix = \"RV\"\n"),

@@ -131,6 +131,13 @@ fn of_a_language_model_lines_or_windows_are_shown() {
     let shown: Vec<&Value> = windows[0]["splits"][0]["shown"].as_array().unwrap().iter().collect();
     let expected = ["<s> ▁ a b </s> ▁", "<s> c </s> ▁ d e", "<s> </s>"];
     assert_eq!(shown.iter().map(|shown| shown["sequences"][0].as_str().unwrap()).collect::<Vec<_>>(), expected);
+
+    // Of five tokens one is masked, the last: what is kept comes first. Of a window of one, that one.
+    let masked = Place::new("masked-language-modelling", &format!("{data}\nwindow = 5"), &files).json();
+    let shown = &masked[0]["splits"][0]["shown"];
+    assert_eq!(shown[0]["sequences"], json!(["▁ a b </s> <0> </s>", "<s> <0> ▁ <1> </s>"]));
+    assert_eq!(shown[1]["sequences"], json!(["c </s> ▁ d <0> </s>", "<s> <0> e <1> </s>"]));
+    assert_eq!(shown[2]["sequences"], json!(["<0> </s>", "<s> <0> </s> <1> </s>"]));
 }
 
 #[test]

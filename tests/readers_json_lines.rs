@@ -58,6 +58,12 @@ fn a_document_is_a_row_whatever_the_order_of_its_fields() {
     let packed = write(&folder, "c4-train.00000-of-01024.json.gz", &gzip.finish().unwrap());
     assert_eq!(texts(read(&config(&packed)).unwrap().train.as_ref()), expected);
 
+    // Masked or not, the text is the same, in the files that a pattern matches.
+    write(&folder, "c4-train.00001-of-01024.json.gz", &std::fs::read(&packed).unwrap());
+    let pattern = config(&folder.path().join("c4-train.*.json.gz"));
+    let masked = load(&pattern, TaskKind::MaskedLanguageModelling).unwrap();
+    assert_eq!(texts(masked.train.as_ref()), [expected, expected].concat());
+
     let mut urls = config(&plain);
     urls.fields = vec!["url".into()];
     assert_eq!(texts(read(&urls).unwrap().dev.as_ref())[2], "http://a.example/\"3\"");
@@ -99,6 +105,7 @@ fn fields_are_as_many_as_the_task_has_texts() {
     };
     assert_eq!(plan("language-modelling", "").unwrap(), ["text"]);
     assert_eq!(plan("language-modelling", "fields = [\"url\"]").unwrap(), ["url"]);
+    assert_eq!(plan("masked-language-modelling", "").unwrap(), ["text"]);
     assert_eq!(plan("summarization", "").unwrap(), ["article", "highlights"]);
     let problems = |task, fields| plan(task, fields).unwrap_err().to_string();
     let text = problems("language-modelling", "fields = [\"text\", \"url\"]");

@@ -122,7 +122,7 @@ fn accumulated_batches_make_the_step_of_one() {
     let batches = task.training().epoch(0);
     let union = [batches[0].clone(), batches[1].clone()].concat();
     let tokens = task.targets(&union);
-    let loss = task.loss(&union).unwrap().sum / tokens as f64;
+    let loss = task.loss(0, &union).unwrap().sum / tokens as f64;
     loss.backward();
     let squares = task
         .variables()
@@ -167,7 +167,7 @@ fn a_loss_that_is_no_number_stops_and_keeps_the_checkpoint() {
 /// A task of which something goes wrong, or takes long.
 struct Faulty<'a> {
     task: &'a dyn Task,
-    loss: fn(&dyn Task, &[u32]) -> anyhow::Result<BatchLoss>,
+    loss: fn(&dyn Task, u64, &[u32]) -> anyhow::Result<BatchLoss>,
     dev: fn(&dyn Task) -> anyhow::Result<DevScore>,
 }
 
@@ -181,8 +181,8 @@ impl Task for Faulty<'_> {
     fn targets(&self, rows: &[u32]) -> u64 {
         self.task.targets(rows)
     }
-    fn loss(&self, rows: &[u32]) -> anyhow::Result<BatchLoss> {
-        (self.loss)(self.task, rows)
+    fn loss(&self, epoch: u64, rows: &[u32]) -> anyhow::Result<BatchLoss> {
+        (self.loss)(self.task, epoch, rows)
     }
     fn dev(&self) -> anyhow::Result<DevScore> {
         (self.dev)(self.task)
@@ -208,20 +208,27 @@ fn log_cells(planned: &PlannedRun, name: &str) -> Vec<String> {
 #[test]
 fn the_log_tells_a_run_that_diverged_and_no_other_error() {
     let _alone = alone();
-    let loss = |task: &dyn Task, rows: &[u32]| task.loss(rows);
+    let loss = |task: &dyn Task, epoch: u64, rows: &[u32]| task.loss(epoch, rows);
     let dev = |task: &dyn Task| task.dev();
     // no batch is as long as the table, so that no loss shows it
-    let spoilt = |task: &dyn Task, rows: &[u32]| {
+    let spoilt = |task: &dyn Task, epoch: u64, rows: &[u32]| {
         for (name, matrix) in task.variables().variables() {
             if name.ends_with(".random.r") {
                 let mut last = tch::no_grad(|| matrix.select(1, 31).select(1, 31));
                 let _ = tch::no_grad(|| last.fill_(f64::NAN));
             }
         }
-        task.loss(rows)
+        task.loss(epoch, rows)
     };
     for (what, rate, loss, dev, says, line) in [
-        ("a huge rate", "1e39", loss as fn(&dyn Task, &[u32]) -> _, dev as fn(&dyn Task) -> _, "step 1", Some("1")),
+        (
+            "a huge rate",
+            "1e39",
+            loss as fn(&dyn Task, u64, &[u32]) -> _,
+            dev as fn(&dyn Task) -> _,
+            "step 1",
+            Some("1"),
+        ),
         ("a spoilt parameter", "1e-3", spoilt, dev, "a parameter is no number after step 1", Some("1")),
         (
             "a dev loss",
@@ -231,7 +238,7 @@ fn the_log_tells_a_run_that_diverged_and_no_other_error() {
             "the dev loss is NaN at step 1",
             Some("1"),
         ),
-        ("unread data", "1e-3", |_, _| anyhow::bail!("cannot read this file"), dev, "cannot read this file", None),
+        ("unread data", "1e-3", |_, _, _| anyhow::bail!("cannot read this file"), dev, "cannot read this file", None),
     ] {
         let folder = scratch();
         let settings = small("R", "steps = 4\nwarmup = 1\nevaluate_every = 1\n").replace("3e-3", rate);
@@ -257,7 +264,7 @@ fn rates_in_the_log_are_of_steps_alone() {
         std::thread::sleep(Duration::from_secs_f64(PAUSE));
         task.dev()
     };
-    let faulty = Faulty { task: task.as_ref(), loss: |task, rows| task.loss(rows), dev: slow };
+    let faulty = Faulty { task: task.as_ref(), loss: |task, epoch, rows| task.loss(epoch, rows), dev: slow };
     let trained = go_with(&planned, &faulty, &Interrupt::default()).unwrap();
     assert!(trained.train_seconds > 2.0 * PAUSE, "{}", trained.train_seconds);
     let numbers = |name| log_cells(&planned, name).iter().map(|cell| cell.parse().unwrap()).collect::<Vec<f64>>();
@@ -359,6 +366,7 @@ fn state() -> checkpoint::State {
         log_tokens: 0,
         tokens: 0,
         seconds: 0.0,
+        step_seconds: 0.0,
         config_hash: String::new(),
         data_hash: String::new(),
     }

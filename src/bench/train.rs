@@ -22,8 +22,8 @@ pub struct Subject<'a> {
     run: &'a Run,
     task: &'a dyn Task,
     training: TrainingStep<'a>,
-    /// Those of one step.
-    batches: Vec<Vec<Vec<u32>>>,
+    /// Those of one step, each with its epoch.
+    batches: Vec<Vec<(u64, Vec<u32>)>>,
     done: u64,
 }
 
@@ -79,9 +79,9 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// A corpus without a whole step's batches.
     pub fn new(run: &'a Run, task: &'a dyn Task, distinct: usize) -> Result<Self> {
-        let first = task.training().epoch(0);
-        let batches: Vec<Vec<Vec<u32>>> =
-            first.chunks_exact(run.train.accumulate).take(distinct).map(<[Vec<u32>]>::to_vec).collect();
+        let first: Vec<(u64, Vec<u32>)> = task.training().epoch(0).into_iter().map(|rows| (0, rows)).collect();
+        let batches: Vec<Vec<(u64, Vec<u32>)>> =
+            first.chunks_exact(run.train.accumulate).take(distinct).map(<[_]>::to_vec).collect();
         if batches.is_empty() {
             bail!("the corpus has {} batches, too few for a step of {}", first.len(), run.train.accumulate);
         }
@@ -132,7 +132,8 @@ impl<'a> Subject<'a> {
         let mut tensors = named_weights(self.task.variables());
         let mut kind = "language-model";
         for (number, batches) in self.batches.iter().enumerate() {
-            let batch = self.task.token_batch(&batches[0])?;
+            let (epoch, rows) = &batches[0];
+            let batch = self.task.token_batch(*epoch, rows)?;
             let batch = batch.context("the PyTorch peer has language models and encoder-decoders only")?;
             let name = |what: &str| format!("batch.{number}.{what}");
             tensors.extend([(name("input"), batch.input), (name("target"), batch.target)]);

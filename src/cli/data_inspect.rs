@@ -5,8 +5,9 @@ use crate::data::inspect::{self, ColumnReport, Labels, Shown, SplitReport};
 use crate::data::labelled::tokens::{prepare, LabelledTokens, Limits};
 use crate::data::labelled::{self, Label, LabelledRows, Target};
 use crate::data::running_text::RunningText;
+use crate::data::span_corruption::{corrupt, spans, Draw};
 use crate::data::token_store::TokenStore;
-use crate::data::tokenizer::{BEGIN, END};
+use crate::data::tokenizer::{Tokenizer, BEGIN, END};
 use crate::data::{self, Examples, Prepared};
 use crate::error::tell_interrupt;
 use crate::experiment::{self, DataConfig, Problems, Run, TaskKind};
@@ -114,7 +115,9 @@ fn plain_texts(config: &DataConfig, task: TaskKind) -> anyhow::Result<Inspection
         let (counts, columns) = (store.counts, inspect::columns(&store, names));
         let shown = match config.window {
             0 => inspect::show(examples, &store, &tokenizer, &limits, |_| true, |row| sequences(&store, row, task))?,
-            window => windows(RunningText::new(store, window), |ids| tokenizer.visible(ids))?,
+            window => windows(RunningText::new(store, window), |number, ids| {
+                window_sequences(config, task, &tokenizer, number, ids)
+            })?,
         };
         splits.push(SplitReport { name: name.into(), counts, columns, overlap, cut_pairs: 0, labels: None, shown });
     }
@@ -217,15 +220,40 @@ fn sequences(store: &TokenStore, row: usize, task: TaskKind) -> anyhow::Result<V
 }
 
 /// The first, the middle and the last window.
-fn windows(text: RunningText, visible: impl Fn(&[u32]) -> String) -> anyhow::Result<Vec<Shown>> {
+fn windows(text: RunningText, sequences: impl Fn(usize, Vec<u32>) -> Vec<String>) -> anyhow::Result<Vec<Shown>> {
     let mut rows = vec![0, text.len() / 2, text.len().saturating_sub(1)];
     rows.dedup();
     rows.retain(|row| *row < text.len());
     let show = |row: usize| {
-        let ids = [vec![BEGIN], text.tokens(row)?].concat();
-        Ok(Shown { row: row as u64 + 1, cut: false, label: None, sequences: vec![visible(&ids)] })
+        let sequences = sequences(row, text.tokens(row)?);
+        Ok(Shown { row: row as u64 + 1, cut: false, label: None, sequences })
     };
     rows.into_iter().map(show).collect()
+}
+
+/// What a model gets of a window: all of it or, where spans are masked, source and target as dev and test have them, sentinel
+/// i shown as `<i>`.
+fn window_sequences(
+    config: &DataConfig,
+    task: TaskKind,
+    tokenizer: &Tokenizer,
+    number: usize,
+    ids: Vec<u32>,
+) -> Vec<String> {
+    if task != TaskKind::MaskedLanguageModelling {
+        return vec![tokenizer.visible(&[vec![BEGIN], ids].concat())];
+    }
+    let first = tokenizer.size() as u32;
+    let spans = spans(config.spans_in(ids.len()), Draw::HeldOut, number as u64);
+    let (source, target) = corrupt(&ids, &spans, first);
+    let visible = |ids: Vec<u32>| {
+        let token = |id: &u32| match id.checked_sub(first) {
+            Some(sentinel) => format!("<{sentinel}>"),
+            None => tokenizer.visible(&[*id]),
+        };
+        ids.iter().map(token).collect::<Vec<_>>().join(" ")
+    };
+    vec![visible([source, vec![END]].concat()), visible([vec![BEGIN], target, vec![END]].concat())]
 }
 
 fn text(inspection: &Inspection) -> String {

@@ -325,6 +325,7 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
     let circumstances = Circumstances {
         trainable_parameters: trainable,
         total_parameters: total,
+        forward_flops: task::forward_flops(run)?,
         data_hash: task.training().hash.clone(),
         device: device::name(device),
         threads: tch::get_num_threads(),

@@ -74,7 +74,8 @@ fn cut(rows: &[u32], lengths: &[u32], tokens: usize, batches: &mut Vec<Vec<u32>>
     }
 }
 
-fn shuffle<T>(items: &mut [T], random: &mut ChaCha8Rng) {
+/// Fisher-Yates.
+pub(super) fn shuffle<T>(items: &mut [T], random: &mut ChaCha8Rng) {
     for last in (1..items.len()).rev() {
         // A 64-bit number scaled to 0..=last: its bias is under last / 2^64.
         let other = (u128::from(random.next_u64()) * (last as u128 + 1)) >> 64;

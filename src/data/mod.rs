@@ -25,6 +25,7 @@ pub mod rows;
 pub mod running_text;
 pub mod sentences;
 pub mod sgm;
+pub mod span_corruption;
 pub mod stories;
 pub mod text;
 pub mod token_store;

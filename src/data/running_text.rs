@@ -47,12 +47,14 @@ impl RunningText {
 
     /// Tokens of each row.
     pub fn lengths(&self) -> Vec<u32> {
-        match self.window {
-            0 => self.store.lengths().iter().map(|length| length + 1).collect(),
-            window => {
-                let window = window as u64;
-                (0..self.len() as u64).map(|row| window.min(self.tokens - row * window) as u32).collect()
-            }
+        (0..self.len()).map(|row| self.length(row) as u32).collect()
+    }
+
+    /// Tokens of one row.
+    pub fn length(&self, row: usize) -> usize {
+        match self.window as u64 {
+            0 => self.store.text_length(row, 0) + 1,
+            window => window.min(self.tokens - row as u64 * window) as usize,
         }
     }
 

@@ -118,7 +118,13 @@ fn check_data(run: &Run, found: &mut Findings) {
     found.at_least("data.vocabulary", data.vocabulary as i64, SMALLEST_VOCABULARY as i64);
     found.at_least("data.max_tokens", data.max_tokens as i64, 1);
     found.at_least("data.max_source_tokens", data.max_source_tokens as i64, 0);
-    found.at_least("data.window", data.window as i64, 0);
+    let masked = run.task == TaskKind::MaskedLanguageModelling;
+    found.at_least("data.window", data.window as i64, if masked { 2 } else { 0 });
+    if masked {
+        let (density, mean) = (data.noise_density, data.mean_span);
+        found.within("data.noise_density", density, "(0, 1)", density > 0.0 && density < 1.0);
+        found.within("data.mean_span", mean, "[1, ∞)", mean >= 1.0 && mean.is_finite());
+    }
     found.at_least("data.history", data.history as i64, 0);
 }
 
@@ -223,6 +229,10 @@ fn check_lengths(run: &Run, found: &mut Findings) {
     let (data, longest, batch) = (&run.data, run.model.max_length, run.train.batch_tokens as i64);
     found.at_least("train.batch_tokens", batch, 1);
     let keys = ["model.max_length", "data.max_tokens", "data.max_source_tokens", "data.window", "train.batch_tokens"];
+    if run.task == TaskKind::MaskedLanguageModelling {
+        check_masked_window(run, found);
+        return;
+    }
     // A window is as long as it says and has no mark; a classifier cuts its texts to fit.
     let limits: &[(&'static str, usize, i64)] = match run.task {
         TaskKind::Classification => &[],
@@ -248,6 +258,28 @@ fn check_lengths(run: &Run, found: &mut Findings) {
         let text = format!("`batch_tokens = {batch}` has no room for `max_length = {longest}`");
         let help = format!("give {longest} or more");
         found.need(batch >= longest, &["train.batch_tokens", "model.max_length"], text, help);
+    }
+}
+
+/// A window's unmasked tokens must fit, with sentinels and end mark, and so must the masked ones.
+fn check_masked_window(run: &Run, found: &mut Findings) {
+    let (data, longest, batch) = (&run.data, run.model.max_length, run.train.batch_tokens as i64);
+    let keys = ["model.max_length", "data.window", "data.noise_density", "data.mean_span", "train.batch_tokens"];
+    if !found.is_good(&keys) {
+        return;
+    }
+    let counts = data.spans_in(data.window);
+    let (source, target) = (counts.source(), counts.target());
+    let needed = source.max(target) as i64;
+    let what = format!(
+        "`window = {}`: with sentinels and end mark its source has {source} tokens and its target {target}",
+        data.window
+    );
+    for (key, name, value) in
+        [("model.max_length", "max_length", longest), ("train.batch_tokens", "batch_tokens", batch)]
+    {
+        let text = format!("`{name} = {value}` has no room for {what}");
+        found.need(value >= needed, &[key, "data.window"], text, format!("give {needed} or more, or a smaller window"));
     }
 }
 

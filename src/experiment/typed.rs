@@ -31,7 +31,7 @@ section! {
     /// `[data]`
     DataToml over DataConfig {
         corpus: CorpusKind, source: String, target: String, set: String, fields: Vec<String>, personas: bool,
-        history: usize, window: usize, vocabulary: usize, max_tokens: usize, max_source_tokens: usize, too_long: TooLong,
+        history: usize, window: usize, noise_density: f64, mean_span: f64, vocabulary: usize, max_tokens: usize, max_source_tokens: usize, too_long: TooLong,
     }
     also { train: Files, dev: Files, test: Files, folder: String, stories: Texts, vectors: String, }
 }

@@ -1,6 +1,7 @@
 //! Pre-norm Transformers whose self-attention is any mix; encoder-decoder attention is always the dot product.
 
 pub mod classifier;
+pub mod cost;
 pub mod decoder;
 pub mod embedding;
 pub mod encoder;

@@ -283,7 +283,7 @@ impl Task for Classification {
         rows.len() as u64
     }
 
-    fn loss(&self, rows: &[u32]) -> Result<BatchLoss> {
+    fn loss(&self, _epoch: u64, rows: &[u32]) -> Result<BatchLoss> {
         let started = Instant::now();
         let inputs = self.inputs(&self.train, rows)?;
         let waited = started.elapsed();

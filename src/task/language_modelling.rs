@@ -135,7 +135,7 @@ impl Task for LanguageModelling {
         rows.iter().map(|&row| u64::from(self.training.lengths[row as usize])).sum()
     }
 
-    fn loss(&self, rows: &[u32]) -> Result<BatchLoss> {
+    fn loss(&self, _epoch: u64, rows: &[u32]) -> Result<BatchLoss> {
         let started = Instant::now();
         let targets = self.targets_of(&self.train, rows)?;
         let input = self.input_of(&targets);
@@ -143,7 +143,7 @@ impl Task for LanguageModelling {
         Ok(BatchLoss { sum: self.batch_loss(&input, &targets, self.run.train.label_smoothing, true)?, waited })
     }
 
-    fn token_batch(&self, rows: &[u32]) -> Result<Option<TokenBatch>> {
+    fn token_batch(&self, _epoch: u64, rows: &[u32]) -> Result<Option<TokenBatch>> {
         let targets = self.targets_of(&self.train, rows)?;
         let target = pad(&targets, self.completer.variables.device()).0;
         Ok(Some(TokenBatch { source: None, input: self.input_of(&targets), target }))

@@ -3,13 +3,16 @@
 pub mod attention_view;
 pub mod classification;
 pub mod dialogue;
+pub mod encoder_decoder;
 pub mod judging;
 pub mod language_modelling;
+pub mod masked_language_modelling;
 pub mod sequence_to_sequence;
 pub mod summarization;
 pub mod tokens;
 pub mod translation;
 
+use crate::attention::cost::CostError;
 use crate::attention::SelfAttention;
 use crate::data::labelled;
 use crate::data::token_store::SourceLimit;
@@ -20,6 +23,7 @@ use anyhow::{Context, Result};
 use classification::{Classification, Labeller, Labels};
 use dialogue::Dialogue;
 use language_modelling::{Completer, LanguageModelling};
+use masked_language_modelling::{GapFiller, MaskedLanguageModelling};
 use sequence_to_sequence::{SequenceToSequence, Writer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,11 +62,11 @@ pub trait Task {
     /// Predictions that a batch makes, the loss's denominator: target tokens, or labelled examples.
     fn targets(&self, rows: &[u32]) -> u64;
 
-    /// The loss of a batch of training rows, with gradients.
-    fn loss(&self, rows: &[u32]) -> Result<BatchLoss>;
+    /// The loss of a batch of training rows, with gradients. What is made of a row may be another in each epoch.
+    fn loss(&self, epoch: u64, rows: &[u32]) -> Result<BatchLoss>;
 
     /// Training rows as another program can take them; none for a task whose model is no language model or encoder-decoder.
-    fn token_batch(&self, _rows: &[u32]) -> Result<Option<TokenBatch>> {
+    fn token_batch(&self, _epoch: u64, _rows: &[u32]) -> Result<Option<TokenBatch>> {
         Ok(None)
     }
 
@@ -139,6 +143,7 @@ pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
     Ok(match run.task {
         TaskKind::Translation => Box::new(SequenceToSequence::new(run, device, Box::new(Translation::new(run)))?),
         TaskKind::LanguageModelling => Box::new(LanguageModelling::new(run, device)?),
+        TaskKind::MaskedLanguageModelling => Box::new(MaskedLanguageModelling::new(run, device)?),
         TaskKind::Summarization => Box::new(SequenceToSequence::new(run, device, Box::new(Summarization))?),
         TaskKind::Dialogue => Box::new(SequenceToSequence::new(run, device, Box::new(Dialogue::new(run)))?),
         TaskKind::Classification => Box::new(Classification::new(run, device)?),
@@ -154,6 +159,7 @@ pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<d
             Box::new(Writer::new(run, tokenizer, device)?)
         }
         TaskKind::LanguageModelling => Box::new(Completer::new(run, tokenizer, device)?),
+        TaskKind::MaskedLanguageModelling => Box::new(GapFiller::new(run, tokenizer, device)?),
         TaskKind::Classification => Box::new(Labeller::new(run, tokenizer, Labels::load(folder)?, device)?),
     })
 }
@@ -164,7 +170,22 @@ pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
     if run.task == TaskKind::Classification {
         return Ok(config.classifier_parameters(labelled::outputs(&run.data)? as u64)?);
     }
-    Ok(config.parameters(run.task.has_target())?)
+    Ok(config.parameters(run.task.has_encoder() && run.task.has_decoder())?)
+}
+
+/// Floating-point operations of a training step's forward pass, where every step has the same: `None` for tasks whose rows
+/// differ in length. As many rows as fill `batch_tokens`, `accumulate` times; counted as
+/// [`MODEL_FLOPS_DEFINITION`](crate::model::cost::MODEL_FLOPS_DEFINITION) says.
+pub fn forward_flops(run: &Run) -> Result<Option<u64>> {
+    if run.task != TaskKind::MaskedLanguageModelling {
+        return Ok(None);
+    }
+    let counts = run.data.spans_in(run.data.window);
+    let rows = (run.train.batch_tokens / counts.longest()) as i64;
+    let config = transformer_config(run, run.data.vocabulary);
+    let batch = config.seq2seq_flops(rows, counts.source() as i64, counts.target() as i64)?;
+    let step = batch.checked_mul(run.train.accumulate as u64).ok_or(CostError::TooMany)?;
+    Ok(Some(step))
 }
 
 /// Ids of a line, as many as the limit lets, and what was cut.
@@ -179,11 +200,11 @@ fn tokenizer_file(folder: &Path) -> PathBuf {
     folder.join("tokenizer.json")
 }
 
-/// The sizes of a run's model.
+/// The sizes of a run's model, whose tokenizer has `vocabulary` entries: the sentinels' rows follow those.
 pub fn transformer_config(run: &Run, vocabulary: usize) -> TransformerConfig {
     let model: &ModelConfig = &run.model;
     TransformerConfig {
-        vocabulary: vocabulary as i64,
+        vocabulary: (vocabulary + run.sentinels()) as i64,
         d_model: model.d_model,
         heads: model.heads,
         encoder_layers: model.encoder_layers,

@@ -1,11 +1,12 @@
 //! Source text to target text by encoder and decoder: what translation, summarization and dialogue share.
 
-use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
-use super::tokens::{self, cross_entropy, held_out, lengths, marked, pad, shifted, TrainingRows};
+use super::attention_view::{Histogram, VIEWED_ROWS};
+use super::encoder_decoder::Batch;
+use super::tokens::{self, held_out, lengths, marked, pad, TrainingRows};
 use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::token_store::{SourceLimit, TokenStore};
-use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
+use crate::data::tokenizer::{Tokenizer, BEGIN, END};
 use crate::data::{self, Corpus, Examples, Prepared};
 use crate::decode::beam::{beam_search, BeamError, BeamOptions};
 use crate::decode::Stepper;
@@ -14,7 +15,6 @@ use crate::experiment::{DecodeConfig, Run, TaskKind};
 use crate::interrupt;
 use crate::model::decoder::DecoderState;
 use crate::model::seq2seq::Seq2Seq;
-use crate::model::LayerView;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::Instant;
@@ -45,19 +45,45 @@ enum Limit {
 }
 
 impl Writer {
-    /// A model with fresh weights from the run's seed.
+    /// A model with fresh weights from the run's seed, writing as its `[decode]` says.
     pub fn new(run: &Run, tokenizer: Tokenizer, device: Device) -> Result<Self> {
+        let decode = run.decode.clone().context("a run that writes text has a [decode] section")?;
+        Self::with(run, tokenizer, device, decode)
+    }
+
+    /// The same, writing as `decode` says.
+    pub fn with(run: &Run, tokenizer: Tokenizer, device: Device, decode: DecodeConfig) -> Result<Self> {
         let variables = nn::VarStore::new(device);
         tch::manual_seed(run.seed as i64);
         let model = Seq2Seq::new(&variables.root(), &transformer_config(run, tokenizer.size()))?;
-        let decode = run.decode.clone().context("a run that writes text has a [decode] section")?;
         let limit = match run.task {
             TaskKind::Translation => Limit::Source(decode.max_extra, run.model.max_length as usize),
+            TaskKind::MaskedLanguageModelling => Limit::Fixed(run.model.max_length as usize),
             _ => Limit::Fixed(run.data.max_tokens + 1),
         };
         let both = SourceLimit { tokens: run.data.max_tokens, keep_end: false };
         let source = data::source_limit(&run.data, run.task).unwrap_or(both);
         Ok(Self { variables, model, tokenizer, task: run.task, source, limit, decode })
+    }
+
+    /// Every variable.
+    pub fn variables(&self) -> &nn::VarStore {
+        &self.variables
+    }
+
+    /// The same, to load weights into.
+    pub fn variables_mut(&mut self) -> &mut nn::VarStore {
+        &mut self.variables
+    }
+
+    /// Encoder and decoder.
+    pub fn model(&self) -> &Seq2Seq {
+        &self.model
+    }
+
+    /// What lines become tokens by.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
     }
 
     /// Token ids of sources, without marks -> hypotheses without marks, in the same order.
@@ -151,13 +177,6 @@ pub struct SequenceToSequence {
     judge: Box<dyn Judge>,
 }
 
-struct Batch {
-    source: Tensor,
-    source_padding: Option<Tensor>,
-    target_in: Tensor,
-    target_out: Vec<Vec<i64>>,
-}
-
 impl SequenceToSequence {
     /// Reads the data and builds the model.
     pub fn new(run: &Run, device: Device, judge: Box<dyn Judge>) -> Result<Self> {
@@ -167,21 +186,10 @@ impl SequenceToSequence {
     }
 
     fn batch(&self, store: &TokenStore, rows: &[u32]) -> Result<Batch> {
-        let device = self.writer.variables.device();
         let side = |column| -> Result<Vec<Vec<i64>>> {
             rows.iter().map(|&row| Ok(marked(store.tokens(row as usize, column)?))).collect()
         };
-        let (source, source_padding) = pad(&side(0)?, device);
-        let target_out = side(1)?;
-        let (target_in, _) = pad(&shifted(&target_out), device);
-        Ok(Batch { source, source_padding, target_in, target_out })
-    }
-
-    fn batch_loss(&self, batch: Batch, label_smoothing: f64, train: bool) -> Result<Tensor> {
-        let model = &self.writer.model;
-        let memory = model.encode(&batch.source, batch.source_padding, train)?;
-        let hidden = model.decode(&batch.target_in, &memory, train)?;
-        Ok(cross_entropy(&hidden, &batch.target_out, |hidden| model.logits(hidden), label_smoothing))
+        Ok(Batch::new(&side(0)?, side(1)?, self.writer.variables.device()))
     }
 
     fn references(&self, examples: &dyn Examples) -> Result<Vec<String>> {
@@ -202,25 +210,23 @@ impl Task for SequenceToSequence {
         rows.iter().map(|&row| self.prepared.train.text_length(row as usize, 1) as u64 + 1).sum()
     }
 
-    fn loss(&self, rows: &[u32]) -> Result<BatchLoss> {
+    fn loss(&self, _epoch: u64, rows: &[u32]) -> Result<BatchLoss> {
         let started = Instant::now();
         let batch = self.batch(&self.prepared.train, rows)?;
         let waited = started.elapsed();
-        Ok(BatchLoss { sum: self.batch_loss(batch, self.run.train.label_smoothing, true)?, waited })
+        Ok(BatchLoss { sum: batch.loss(&self.writer.model, self.run.train.label_smoothing, true)?, waited })
     }
 
-    fn token_batch(&self, rows: &[u32]) -> Result<Option<TokenBatch>> {
-        let batch = self.batch(&self.prepared.train, rows)?;
-        let target = pad(&batch.target_out, self.writer.variables.device()).0;
-        Ok(Some(TokenBatch { source: Some(batch.source), input: batch.target_in, target }))
+    fn token_batch(&self, _epoch: u64, rows: &[u32]) -> Result<Option<TokenBatch>> {
+        Ok(Some(self.batch(&self.prepared.train, rows)?.tokens()))
     }
 
     fn dev(&self) -> Result<DevScore> {
         let dev = &self.prepared.dev;
         held_out(&lengths(dev), self.run.train.batch_tokens, |rows| {
             let batch = self.batch(dev, rows)?;
-            let tokens = batch.target_out.iter().map(|row| row.len() as u64).sum();
-            Ok((self.batch_loss(batch, 0.0, false)?, tokens))
+            let tokens = batch.targets();
+            Ok((batch.loss(&self.writer.model, 0.0, false)?, tokens))
         })
     }
 
@@ -245,21 +251,7 @@ impl Task for SequenceToSequence {
     }
 
     fn view_attention(&self) -> Result<Vec<Histogram>> {
-        let _guard = tch::no_grad_guard();
         let rows: Vec<u32> = (0..self.prepared.dev.len().min(VIEWED_ROWS) as u32).collect();
-        let batch = self.batch(&self.prepared.dev, &rows)?;
-        let mut histograms = Histograms::default();
-        for (first, count) in chunks(rows.len() as i64) {
-            let part = |tensor: &Tensor| tensor.narrow(0, first, count);
-            let (source, target) = (part(&batch.source), part(&batch.target_in));
-            let real = [&source, &target].map(|tokens| tokens.ne(i64::from(PAD)));
-            let visible = [visible(&real[0], false), visible(&real[1], true)];
-            let see = &mut |view: LayerView| {
-                let side = usize::from(view.stack != "encoder");
-                histograms.add(&view, &real[side], &visible[side]);
-            };
-            self.writer.model.attention_weights(&source, batch.source_padding.as_ref().map(part), &target, see)?;
-        }
-        Ok(histograms.finish())
+        self.batch(&self.prepared.dev, &rows)?.view_attention(&self.writer.model)
     }
 }

@@ -36,6 +36,9 @@ pub struct State {
     pub tokens: u64,
     /// Seconds spent training, over all sessions.
     pub seconds: f64,
+    /// Of those, in steps: no evaluations, no checkpoints.
+    #[serde(default)]
+    pub step_seconds: f64,
     /// Hash of the resolved config.
     pub config_hash: String,
     /// Hash of the data.

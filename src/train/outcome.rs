@@ -14,6 +14,8 @@ pub struct Circumstances {
     pub trainable_parameters: u64,
     /// All stored numbers of the model.
     pub total_parameters: u64,
+    /// Floating-point operations of a step's forward pass, where every step has the same.
+    pub forward_flops: Option<u64>,
     /// SHA-256 of the data.
     pub data_hash: String,
     /// Such as `cpu`.
@@ -44,6 +46,10 @@ pub fn row(planned: &PlannedRun, trained: &Trained, circumstances: &Circumstance
     put("tokens", trained.tokens.into());
     put("wall_seconds", rounded(seconds, 1));
     put("tokens_per_second", rounded(trained.tokens as f64 / trained.train_seconds.max(1e-9), 0));
+    put("steps_per_second", rounded(trained.steps as f64 / trained.step_seconds.max(1e-9), 4));
+    if let Some(operations) = circumstances.forward_flops {
+        put("forward_tflops", (operations as f64 / 1e12).into());
+    }
     put("peak_memory_bytes", trained.peak_memory_bytes.map_or(Value::Null, Value::from));
     put("device", circumstances.device.clone().into());
     put("threads", circumstances.threads.into());

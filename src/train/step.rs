@@ -75,21 +75,21 @@ impl<'a> TrainingStep<'a> {
         Self { run, task, parameters, adam }
     }
 
-    /// Step number `at` (from 1) on batches of training rows, as if they were one.
+    /// Step number `at` (from 1) on batches of training rows, each with its epoch, as if they were one.
     ///
     /// # Errors
     /// [`Diverged`], with the parameters as they were; those of the task's data and model.
-    pub fn step(&mut self, batches: &[Vec<u32>], at: u64) -> Result<Stepped> {
+    pub fn step(&mut self, batches: &[(u64, Vec<u32>)], at: u64) -> Result<Stepped> {
         let mut clock = Clock(Instant::now());
         let mut phases = Phases::default();
-        let tokens: u64 = batches.iter().map(|rows| self.task.targets(rows)).sum();
+        let tokens: u64 = batches.iter().map(|(_, rows)| self.task.targets(rows)).sum();
         phases.data += clock.lap();
         seed_step(self.run.seed, at, self.task.variables().device());
         self.parameters.zero_gradients();
         phases.optimizer += clock.lap();
         let mut total = 0.0;
-        for rows in batches {
-            let loss = self.task.loss(rows)?;
+        for (epoch, rows) in batches {
+            let loss = self.task.loss(*epoch, rows)?;
             phases.data += loss.waited;
             phases.forward += clock.lap().saturating_sub(loss.waited);
             (&loss.sum / tokens as f64).backward();

@@ -47,6 +47,8 @@ pub struct Trained {
     pub tokens: u64,
     /// Training and dev evaluations, over all sessions.
     pub train_seconds: f64,
+    /// Of that, training steps alone: no evaluation, no checkpoint.
+    pub step_seconds: f64,
     /// Scoring at the end.
     pub score_seconds: f64,
     /// How far training (gradients, optimizer and steps; not scoring) took the process's resident memory above that of data
@@ -110,7 +112,7 @@ pub fn train(job: &Job) -> Result<Trained> {
         anyhow::Ok(trainer)
     })?;
     let whole_on_cpu = !resumed && job.task.variables().device() == Device::Cpu;
-    let trained_in = trainer.state.seconds;
+    let (trained_in, stepped_in) = (trainer.state.seconds, trainer.state.step_seconds);
     let scoring = Instant::now();
     let metrics = trainer.score().map_err(|error| {
         tell_interrupt(error, || {
@@ -125,6 +127,7 @@ pub fn train(job: &Job) -> Result<Trained> {
         steps: trainer.state.step,
         tokens: trainer.state.tokens,
         train_seconds: trained_in,
+        step_seconds: stepped_in,
         score_seconds: scoring.elapsed().as_secs_f64(),
         peak_memory_bytes: peak.filter(|_| whole_on_cpu),
     })
@@ -152,6 +155,7 @@ impl<'a> Trainer<'a> {
                 log_tokens: 0,
                 tokens: 0,
                 seconds: 0.0,
+                step_seconds: 0.0,
                 config_hash: job.config_hash.to_string(),
                 data_hash: job.task.training().hash.clone(),
             }
@@ -246,7 +250,7 @@ impl<'a> Trainer<'a> {
                 self.state.batch = 0;
                 self.batches = job.task.training().epoch(self.state.epoch);
             }
-            batches.push(std::mem::take(&mut self.batches[self.state.batch]));
+            batches.push((self.state.epoch, std::mem::take(&mut self.batches[self.state.batch])));
             self.state.batch += 1;
         }
         self.interval.waited += begun.elapsed();
@@ -264,7 +268,9 @@ impl<'a> Trainer<'a> {
         self.state.log_tokens += tokens;
         self.interval.tokens += tokens;
         self.interval.waited += phases.data;
-        self.interval.spent += begun.elapsed();
+        let spent = begun.elapsed();
+        self.interval.spent += spent;
+        self.state.step_seconds += spent.as_secs_f64();
         job.progress.step(at);
         Ok(gradient_norm)
     }

@@ -18,6 +18,7 @@ pub const TASK: &str = "task = \"translation\"\n";
 /// Language modelling, the shortest whole file; lines that follow start at 3.
 pub const LM: &str = "task = \"language-modelling\"\nmix = [\"V\", \"R+V\"]\n";
 /// The other tasks, ditto.
+pub const MASKED: &str = "task = \"masked-language-modelling\"\nmix = [\"V\", \"R+V\"]\n";
 pub const CLASS: &str = "task = \"classification\"\nmix = [\"V\", \"R+V\"]\n";
 pub const TALK: &str = "task = \"dialogue\"\nmix = [\"V\", \"R+V\"]\n";
 pub const MT: &str = "task = \"translation\"\nmix = [\"V\", \"R+V\"]\n";

@@ -37,7 +37,7 @@ fn measured_cells_are_those_that_python_computes() {
             }
         }
     }
-    assert_eq!((expected.len(), cells), (5, 216));
+    assert_eq!((expected.len(), cells), (6, 240));
 }
 
 #[test]
@@ -118,6 +118,43 @@ fn columns_are_in_the_papers_order_with_the_metrics_of_their_task() {
             "wsc.accuracy"
         ]
     );
+}
+
+#[test]
+fn table_6_has_its_four_columns_of_one_file() {
+    let six = table("table6");
+    let keys: Vec<&str> = six.columns.iter().map(|c| c.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "row",
+            "mix",
+            "log_perplexity.published",
+            "log_perplexity.published.delta",
+            "news.log_perplexity",
+            "news.log_perplexity.delta",
+            "steps_per_second.published",
+            "steps_per_second.published.delta",
+            "news.steps_per_second",
+            "news.steps_per_second.delta",
+            "params.published",
+            "news.trainable_parameters",
+            "tflops.published",
+            "tflops.published.delta",
+            "news.forward_tflops",
+        ]
+    );
+    assert_eq!(shown(&six, "DC", "steps_per_second.published"), "2.65");
+    assert_eq!(shown(&six, "R", "log_perplexity.published.delta"), "+0.107");
+    assert_eq!(shown(&six, "R+V", "params.published"), "292M");
+    // published alone: nothing was run
+    assert_eq!(
+        (shown(&six, "LC", "tflops.published").as_str(), shown(&six, "LC", "news.log_perplexity").as_str()),
+        ("3.50", "")
+    );
+    let note = six.notes.iter().find(|note| note.contains("TFLOPs")).expect("a note");
+    assert!(note.contains("what the paper counts is not stated") && note.contains("a multiply-add being 2"), "{note}");
+    assert!(six.caption.contains("C4, T5-base"), "{}", six.caption);
 }
 
 #[test]

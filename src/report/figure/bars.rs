@@ -5,7 +5,6 @@ use super::canvas::{Anchor, Canvas, BLACK, GREY, LIGHT, WHITE};
 use super::render::text_width;
 use super::style::{blend, styles, Style, LABEL, TITLE};
 use super::Figure;
-use crate::report::number;
 use crate::report::published::{Published, PublishedCell};
 use crate::report::results::{row_label, Column, TableResults};
 use crate::report::statistics::Summary;
@@ -42,7 +41,8 @@ pub(super) enum Source<'a> {
 pub(super) struct Bars {
     bars: Vec<Bar>,
     name: String,
-    decimals: usize,
+    /// How figures are printed.
+    metric: Metric,
     higher_is_better: bool,
 }
 
@@ -92,17 +92,17 @@ impl Bars {
             // Variants that only the paper has, such as a row it quotes, would be bars that can never be.
             .filter(|b| b.measured.is_some() || b.state.is_some() || (b.published.is_some() && !b.quoted))
             .collect();
-        let (name, decimals, higher_is_better) = match source {
+        let (name, metric, higher_is_better) = match source {
             Source::Column(_, metrics) if metrics.len() > 1 => {
-                (format!("mean of {}", joined_heading(metrics)), metrics[0].decimals, true)
+                (format!("mean of {}", joined_heading(metrics)), metrics[0], true)
             }
             Source::Column(_, metrics) => {
                 let metric = metrics.first()?;
-                (metric.heading.to_string(), metric.decimals, metric.higher_is_better)
+                (metric.heading.to_string(), *metric, metric.higher_is_better)
             }
-            Source::Suite(suite) => (format!("{} score", suite.heading), suite::DECIMALS, true),
+            Source::Suite(suite) => (format!("{} score", suite.heading), suite.tasks.first()?.1[0], true),
         };
-        let bars = Bars { bars, name, decimals, higher_is_better };
+        let bars = Bars { bars, name, metric, higher_is_better };
         bars.bars.iter().any(|b| b.measured.is_some()).then_some(bars)
     }
 
@@ -139,8 +139,7 @@ impl Bars {
     }
 
     fn figure_text(&self, s: Summary) -> String {
-        let mean = number::fixed(s.mean, self.decimals);
-        s.std.map_or(mean.clone(), |std| format!("{mean} ± {}", number::fixed(std, self.decimals)))
+        self.metric.text(s)
     }
 
     /// Draws the bars, each axis under its name.

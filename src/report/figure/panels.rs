@@ -23,7 +23,7 @@ struct Small {
 
 /// Tables whose figures are looked at side by side; the columns of the others have other units.
 fn wanted(table: &str) -> bool {
-    ["table3", "table4", "table5", "table7"].contains(&table)
+    ["table3", "table4", "table5", "table6", "table7"].contains(&table)
 }
 
 /// The bars of all metrics of a table; none when nothing was measured.

@@ -22,7 +22,8 @@ pub struct RunRow {
     pub trainable_parameters: Option<u64>,
     /// The same with fixed ones.
     pub total_parameters: Option<u64>,
-    /// Metrics by column name, such as `test.bleu`; empty cells are left out, NaN is kept.
+    /// Metrics by column name, such as `test.bleu`, and what else a row is compared by (parameters, steps a second, operations);
+    /// empty cells are left out, NaN is kept.
     pub metrics: BTreeMap<String, f64>,
     /// What metrics were computed by, by column name, such as `test.bleu.signature`.
     pub signatures: BTreeMap<String, String>,
@@ -55,6 +56,11 @@ pub fn read(path: &Path) -> Result<Vec<RunRow>> {
                 }
             } else if let Some(value) = row.optional::<f64>(column)? {
                 metrics.insert(column.clone(), value);
+            }
+        }
+        for column in ["trainable_parameters", "steps_per_second", "forward_tflops"] {
+            if let Some(value) = row.optional::<f64>(column)? {
+                metrics.insert(column.to_string(), value);
             }
         }
         let mix = row.value::<String>("mix")?;

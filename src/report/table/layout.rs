@@ -95,6 +95,17 @@ const TABLE_3: [(&str, &str, &[Metric]); 9] = [
     ("embedding", "dialogue", &[metric::EMBEDDING]),
 ];
 
+/// Table 6: published column and metric, of the one file of results.
+const TABLE_6: [(&str, Metric); 4] = [
+    ("log_perplexity", metric::LOG_PERPLEXITY),
+    ("steps_per_second", metric::STEPS_PER_SECOND),
+    ("params", metric::PARAMETERS),
+    ("tflops", metric::FORWARD_TFLOPS),
+];
+
+/// The task of Table 6.
+const MASKED: &str = "masked-language-modelling";
+
 /// The suite of a table.
 pub fn suite(table: &str) -> Option<&'static Suite> {
     match table {
@@ -106,7 +117,7 @@ pub fn suite(table: &str) -> Option<&'static Suite> {
 
 /// The paper's headings, where a column's own title is not known.
 pub fn known_heading(stem: &str) -> &str {
-    const KNOWN: [(&str, &str); 22] = [
+    const KNOWN: [(&str, &str); 23] = [
         ("ende", "EnDe"),
         ("enfr", "EnFr"),
         ("lm1b", "LM1B"),
@@ -129,6 +140,7 @@ pub fn known_heading(stem: &str) -> &str {
         ("wsc", "WSC"),
         ("agnews", "AGNews"),
         ("imdb", "IMDb"),
+        ("c4", "C4"),
     ];
     KNOWN.iter().find(|k| k.0 == stem).map_or(stem, |k| k.1)
 }
@@ -166,7 +178,9 @@ pub fn parts(results: &TableResults, published: &Published) -> Vec<Part> {
         if let Part::Quality(q) = part {
             let stem = Some(q.stem.clone());
             q.first = !stems[..at].contains(&stem);
-            q.last = !stems[at + 1..].contains(&stem) && !suite.is_some_and(|s| is_task(s, &q.stem));
+            let has_own_column = results.name == "table6" && TABLE_6.iter().any(|known| known.0 == q.published);
+            let is_suites = suite.is_some_and(|s| is_task(s, &q.stem));
+            q.last = !stems[at + 1..].contains(&stem) && !is_suites && !has_own_column;
         }
     }
     parts
@@ -203,6 +217,11 @@ fn quality_column(results: &TableResults, name: &str) -> QualityColumn {
     };
     if let Some(known) = TABLE_3.iter().find(|known| results.name == "table3" && known.0 == name) {
         return column(known.1, single(known.2), true);
+    }
+    if let Some(known) = TABLE_6.iter().find(|known| results.name == "table6" && known.0 == name) {
+        let stem = results.columns.iter().find(|c| c.task == MASKED).map_or("c4", |c| c.stem.as_str());
+        let compared = known.1.print == metric::Print::Measured;
+        return column(stem, vec![Measure { metrics: vec![known.1], compared }], true);
     }
     if let Some(task) = suite(&results.name).and_then(|s| s.tasks.iter().find(|task| task.0 == name)) {
         return column(name, vec![Measure { metrics: task.1.to_vec(), compared: true }], true);

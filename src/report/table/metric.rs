@@ -1,7 +1,10 @@
 //! The numbers that tasks are judged by: their column in the result files, heading, decimals and better direction.
 
+use super::Cell;
+use crate::report::number;
 use crate::report::read::runs::RunRow;
 use crate::report::results::Column;
+use crate::report::statistics::Summary;
 
 /// A number that a task is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +17,19 @@ pub struct Metric {
     pub decimals: usize,
     /// Whether more is better.
     pub higher_is_better: bool,
+    /// How a figure is printed.
+    pub print: Print,
+}
+
+/// How a figure is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Print {
+    /// With the metric's decimal places, its spread and the number of seeds.
+    Measured,
+    /// With so many significant digits: equal for all seeds.
+    Significant(usize),
+    /// In k, M, G: equal for all seeds.
+    Compact,
 }
 
 impl Metric {
@@ -21,16 +37,42 @@ impl Metric {
     pub fn name(&self) -> &'static str {
         self.key.trim_start_matches("test.")
     }
+
+    /// The cell of a figure.
+    pub fn cell(&self, summary: Summary) -> Cell {
+        match self.print {
+            Print::Measured => Cell::Measured(summary, self.decimals),
+            Print::Significant(digits) => Cell::Significant(summary.mean, digits),
+            Print::Compact => Cell::Compact(summary.mean),
+        }
+    }
+
+    /// A figure beside its bar.
+    pub fn text(&self, summary: Summary) -> String {
+        match (self.print, summary.std) {
+            (Print::Significant(digits), _) => number::significant(summary.mean, digits),
+            (Print::Compact, _) => number::compact(summary.mean),
+            (Print::Measured, None) => number::fixed(summary.mean, self.decimals),
+            (Print::Measured, Some(std)) => {
+                format!("{} ± {}", number::fixed(summary.mean, self.decimals), number::fixed(std, self.decimals))
+            }
+        }
+    }
 }
 
 /// With two decimals, as translation and generation are printed.
 const fn fine(key: &'static str, heading: &'static str) -> Metric {
-    Metric { key, heading, decimals: 2, higher_is_better: true }
+    Metric { key, heading, decimals: 2, higher_is_better: true, print: Print::Measured }
 }
 
 /// With one decimal, as classification is printed.
 const fn coarse(key: &'static str, heading: &'static str) -> Metric {
-    Metric { key, heading, decimals: 1, higher_is_better: true }
+    Metric { key, heading, decimals: 1, higher_is_better: true, print: Print::Measured }
+}
+
+/// Of which less is better.
+const fn low(key: &'static str, heading: &'static str, decimals: usize, print: Print) -> Metric {
+    Metric { key, heading, decimals, higher_is_better: false, print }
 }
 
 /// BLEU as sacreBLEU defines it.
@@ -38,11 +80,17 @@ pub const BLEU: Metric = fine("test.bleu", "BLEU");
 /// BLEU of tokenized text with compounds split.
 pub const BLEU_TOKENIZED: Metric = fine("test.bleu_tokenized", "BLEU (tokenized)");
 /// Perplexity per word.
-pub const WORD_PERPLEXITY: Metric =
-    Metric { key: "test.word_perplexity", heading: "word perplexity", decimals: 2, higher_is_better: false };
+pub const WORD_PERPLEXITY: Metric = low("test.word_perplexity", "word perplexity", 2, Print::Measured);
 /// Perplexity per subword.
-pub const PERPLEXITY: Metric =
-    Metric { key: "test.perplexity", heading: "subword perplexity", decimals: 2, higher_is_better: false };
+pub const PERPLEXITY: Metric = low("test.perplexity", "subword perplexity", 2, Print::Measured);
+/// Nats a target token of masked language modelling.
+pub const LOG_PERPLEXITY: Metric = low("test.log_perplexity", "log perplexity", 3, Print::Measured);
+/// Training steps a second, evaluations left out.
+pub const STEPS_PER_SECOND: Metric = fine("steps_per_second", "steps/s");
+/// Parameters that are trained.
+pub const PARAMETERS: Metric = low("trainable_parameters", "parameters", 0, Print::Compact);
+/// Operations of a step's forward pass, in 10¹².
+pub const FORWARD_TFLOPS: Metric = low("forward_tflops", "TFLOPs", 2, Print::Significant(3));
 /// ROUGE-1 F1.
 pub const ROUGE_1: Metric = fine("test.rouge1", "ROUGE-1");
 /// ROUGE-2 F1.
@@ -83,9 +131,10 @@ pub const F1A: Metric = coarse("test.f1a", "F1a");
 pub const EXACT_MATCH: Metric = coarse("test.exact_match", "EM");
 
 const CLASSIFICATION: [Metric; 9] = [ACCURACY, MISMATCHED, F1, MACRO_F1, MATTHEWS, PEARSON, SPEARMAN, F1A, EXACT_MATCH];
-const OF_TASK: [(&str, &[Metric]); 5] = [
+const OF_TASK: [(&str, &[Metric]); 6] = [
     ("translation", &[BLEU, BLEU_TOKENIZED]),
     ("language-modelling", &[WORD_PERPLEXITY, PERPLEXITY]),
+    ("masked-language-modelling", &[LOG_PERPLEXITY]),
     ("summarization", &[ROUGE_1, ROUGE_2, ROUGE_L, ROUGE_LSUM]),
     ("dialogue", &[BLEU_1, BLEU_4, ROUGE_L, METEOR, CIDER, EMBEDDING]),
     ("classification", &CLASSIFICATION),

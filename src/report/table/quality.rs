@@ -61,8 +61,10 @@ fn suffix(variant: &str) -> String {
     }
 }
 
-const FUNCTIONS: [(&str, &str); 11] = [
+const FUNCTIONS: [(&str, &str); 13] = [
     ("V", "Transformer"),
+    ("DC", "Dynamic convolution"),
+    ("LC", "Lightweight convolution"),
     ("Lin", "Linformer"),
     ("Rfix", "Fixed Random"),
     ("R", "Random"),
@@ -227,7 +229,7 @@ impl<'a> Builder<'a> {
             self.put(if at == 0 { heads.kept() } else { heads }, |row| {
                 let values = values(row);
                 match (values.iter().any(|v| v.is_some()), values.as_slice()) {
-                    (true, [Some(summary)]) => Cell::Measured(*summary, decimals),
+                    (true, [Some(summary)]) => measure.metrics[0].cell(*summary),
                     (true, _) => Cell::Several(values, decimals),
                     (false, _) if at == 0 && quality.first => absent(column, row),
                     (false, _) => Cell::Blank,
@@ -320,6 +322,13 @@ fn unknowns(results: &TableResults, published: &Published) -> Option<String> {
         "table3" if is_published("rougel") && is_measured("summarization") => {
             "The paper's R-L: whether it is taken sentence by sentence (ROUGE-Lsum) is not known here, so both are measured."
         }
+        "table6" if is_published("tflops") && !results.columns.is_empty() => {
+            return Some(format!(
+                "Steps/s: training steps alone, without evaluations and checkpoints; the paper's are of its TPUs. TFLOPs: \
+                 what the paper counts is not stated. Ours are operations of one step's forward pass, in 10¹²: {}.",
+                crate::model::cost::MODEL_FLOPS_DEFINITION
+            ));
+        }
         _ => return None,
     };
     Some(text.to_string())
@@ -332,6 +341,7 @@ fn data(table: &str) -> &'static str {
         "table3" => "CNN/DailyMail and PersonaChat",
         "table4" => "GLUE dev sets, T5-base co-trained on a mixture of tasks",
         "table5" => "SuperGLUE dev sets, T5-base co-trained on a mixture of tasks",
+        "table6" => "C4, T5-base",
         "table7" => "AGNews",
         _ => "other data",
     }

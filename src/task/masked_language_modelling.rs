@@ -1,0 +1,203 @@
+//! Masked language modelling: the spans that were taken out of windows of running text (T5's span corruption), scored by
+//! perplexity.
+//!
+//! A window ends with a span, as T5's do. The end mark of each line stays in the text, as a token like others. Dev and test are masked the same way for everyone, so
+//! that perplexities of several runs are of the same tokens.
+
+use super::attention_view::{Histogram, VIEWED_ROWS};
+use super::encoder_decoder::Batch;
+use super::sequence_to_sequence::Writer;
+use super::tokens::{self, held_out, marked, TrainingRows};
+use super::{Answer, BatchLoss, Cut, DevScore, Generator, Metric, Task, TokenBatch};
+use crate::attention::SelfAttention;
+use crate::data::running_text::RunningText;
+use crate::data::span_corruption::{corrupt, fillings, spans, Draw};
+use crate::data::tokenizer::Tokenizer;
+use crate::experiment::{DecodeConfig, Run};
+use crate::metric::perplexity::exp_mean;
+use anyhow::{bail, Result};
+use std::path::Path;
+use std::time::Instant;
+use tch::{nn, Device};
+
+/// What stands for a gap in a line to fill.
+pub const GAP: &str = "<mask>";
+
+/// The model with its tokenizer: lines with gaps in, whole lines out.
+pub struct GapFiller {
+    writer: Writer,
+    sentinels: usize,
+    max_length: usize,
+}
+
+impl GapFiller {
+    /// A model with fresh weights from the run's seed. It writes greedily.
+    pub fn new(run: &Run, tokenizer: Tokenizer, device: Device) -> Result<Self> {
+        let greedy =
+            DecodeConfig { beam: 1, length_penalty: 0.0, max_extra: 0, batch: 32, min_length: 0, no_repeat_ngram: 0 };
+        let writer = Writer::with(run, tokenizer, device, greedy)?;
+        Ok(Self { writer, sentinels: run.sentinels(), max_length: run.model.max_length as usize })
+    }
+
+    /// Id of the first sentinel: they follow the tokenizer's.
+    fn first_sentinel(&self) -> u32 {
+        self.writer.tokenizer().size() as u32
+    }
+
+    /// The pieces of a line around its gaps, as tokens; the last is empty where the line ends with a gap. A gap stands for
+    /// whole words: blanks around it are the tokenizer's.
+    fn pieces(&self, line: &str) -> Result<Vec<Vec<u32>>> {
+        let pieces: Vec<&str> = line.split(GAP).map(str::trim).collect();
+        let gaps = pieces.len() - 1 + usize::from(pieces.last().is_some_and(|last| !last.is_empty()));
+        if pieces.len() == 1 {
+            bail!("there is no gap to fill in {line:?}; write {GAP} where words are missing");
+        }
+        if gaps > self.sentinels - 1 {
+            bail!(
+                "{} gaps in a line are too many: the model was trained on {}, the last one at the end",
+                pieces.len() - 1,
+                self.sentinels - 1
+            );
+        }
+        pieces.into_iter().map(|piece| self.writer.tokenizer().encode(piece)).collect()
+    }
+}
+
+impl Generator for GapFiller {
+    fn variables_mut(&mut self) -> &mut nn::VarStore {
+        self.writer.variables_mut()
+    }
+
+    /// Every window of the training data ends with a masked span, so a line that ends with text gets one more gap there, whose
+    /// filling is left out.
+    fn generate(&self, lines: &[String]) -> Result<Vec<Answer>> {
+        // the sentinel of that gap, and the end mark
+        let (first, room) = (self.first_sentinel(), self.max_length - 2);
+        let pieces: Vec<Vec<Vec<u32>>> = lines.iter().map(|line| self.pieces(line)).collect::<Result<_>>()?;
+        let (mut sources, mut sizes) = (Vec::new(), Vec::new());
+        for pieces in &pieces {
+            let mut source = pieces[0].clone();
+            for (sentinel, piece) in (first..).zip(&pieces[1..]) {
+                source.push(sentinel);
+                source.extend_from_slice(piece);
+            }
+            sizes.push(source.len());
+            source.truncate(room);
+            if source.last().is_some_and(|token| *token < first) {
+                source.push(first + pieces.len() as u32 - 1);
+            }
+            sources.push(source);
+        }
+        let targets = self.writer.write(&sources)?;
+        let mask = self.writer.tokenizer().encode(GAP)?;
+        let answer = |((pieces, target), tokens): ((Vec<Vec<u32>>, &Vec<u32>), usize)| {
+            // a gap that the model says nothing of stays
+            let fillings = fillings(target, first, pieces.len() - 1).into_iter();
+            let fillings = fillings.map(|filling| filling.unwrap_or_else(|| mask.clone())).chain([Vec::new()]);
+            let ids: Vec<u32> =
+                pieces.into_iter().zip(fillings).flat_map(|(piece, filling)| [piece, filling].concat()).collect();
+            let cut = (tokens > room).then_some(Cut { tokens, taken: room, from_end: false });
+            Ok(Answer { text: self.writer.tokenizer().decode(&ids)?, cut })
+        };
+        pieces.into_iter().zip(&targets).zip(sizes).map(answer).collect()
+    }
+}
+
+/// Model and data.
+pub struct MaskedLanguageModelling {
+    run: Run,
+    train: RunningText,
+    dev: RunningText,
+    test: RunningText,
+    training: TrainingRows,
+    filler: GapFiller,
+}
+
+impl MaskedLanguageModelling {
+    /// Reads the data and builds the model.
+    pub fn new(run: &Run, device: Device) -> Result<Self> {
+        let (_, prepared, training) = tokens::read(run)?;
+        let filler = GapFiller::new(run, prepared.tokenizer.clone(), device)?;
+        let text = |store| RunningText::new(store, run.data.window);
+        let (train, dev, test) = (text(prepared.train), text(prepared.dev), text(prepared.test));
+        let training = TrainingRows { lengths: lengths(run, &train), ..training };
+        Ok(Self { run: run.clone(), train, dev, test, training, filler })
+    }
+
+    /// Source and target of some windows, masked as `draw` says.
+    fn batch(&self, text: &RunningText, rows: &[u32], draw: Draw) -> Result<Batch> {
+        let (mut sources, mut targets) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        for &row in rows {
+            let tokens = text.tokens(row as usize)?;
+            let spans = spans(self.run.data.spans_in(tokens.len()), draw, row.into());
+            let (source, target) = corrupt(&tokens, &spans, self.filler.first_sentinel());
+            sources.push(marked(source));
+            targets.push(marked(target));
+        }
+        Ok(Batch::new(&sources, targets, self.variables().device()))
+    }
+
+    fn held_out(&self, text: &RunningText) -> Result<DevScore> {
+        held_out(&lengths(&self.run, text), self.run.train.batch_tokens, |rows| {
+            let batch = self.batch(text, rows, Draw::HeldOut)?;
+            let tokens = batch.targets();
+            Ok((batch.loss(self.filler.writer.model(), 0.0, false)?, tokens))
+        })
+    }
+}
+
+/// The longer side of each window, marks included.
+fn lengths(run: &Run, text: &RunningText) -> Vec<u32> {
+    text.lengths().iter().map(|&length| run.data.spans_in(length as usize).longest() as u32).collect()
+}
+
+impl Task for MaskedLanguageModelling {
+    fn variables(&self) -> &nn::VarStore {
+        self.filler.writer.variables()
+    }
+
+    fn training(&self) -> &TrainingRows {
+        &self.training
+    }
+
+    fn targets(&self, rows: &[u32]) -> u64 {
+        let windows = rows.iter().map(|&row| self.train.length(row as usize));
+        windows.map(|length| self.run.data.spans_in(length).target() as u64).sum()
+    }
+
+    fn loss(&self, epoch: u64, rows: &[u32]) -> Result<BatchLoss> {
+        let started = Instant::now();
+        let batch = self.batch(&self.train, rows, Draw::Training { seed: self.run.seed, epoch })?;
+        let waited = started.elapsed();
+        let sum = batch.loss(self.filler.writer.model(), self.run.train.label_smoothing, true)?;
+        Ok(BatchLoss { sum, waited })
+    }
+
+    fn token_batch(&self, epoch: u64, rows: &[u32]) -> Result<Option<TokenBatch>> {
+        let batch = self.batch(&self.train, rows, Draw::Training { seed: self.run.seed, epoch })?;
+        Ok(Some(batch.tokens()))
+    }
+
+    fn dev(&self) -> Result<DevScore> {
+        self.held_out(&self.dev)
+    }
+
+    /// In nats a target token (sentinels and end marks among them), and its exponential.
+    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Vec<Metric>> {
+        let mut metrics: Vec<Metric> = Vec::new();
+        for (split, score) in [("dev", *dev), ("test", self.held_out(&self.test)?)] {
+            metrics.push((format!("{split}.log_perplexity"), score.loss().into()));
+            metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
+        }
+        Ok(metrics)
+    }
+
+    fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {
+        self.filler.writer.model().attentions().collect()
+    }
+
+    fn view_attention(&self) -> Result<Vec<Histogram>> {
+        let rows: Vec<u32> = (0..self.dev.len().min(VIEWED_ROWS) as u32).collect();
+        self.batch(&self.dev, &rows, Draw::HeldOut)?.view_attention(self.filler.writer.model())
+    }
+}
