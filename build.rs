@@ -41,8 +41,8 @@ fn main() {
 /// src/native: the glue to LibTorch's graph once, the kernels for every instruction set that the program may choose from.
 fn compile(libtorch: &Path) {
     println!("cargo:rerun-if-changed=src/native");
-    let glue = ["autograd.cpp"];
-    let kernels = ["attention.cpp"];
+    let glue = ["autograd.cpp", "device.cpp"];
+    let kernels = ["adam.cpp", "attention.cpp", "cross_entropy.cpp", "dropout.cpp", "feed_forward.cpp", "norm.cpp"];
     let source = |name: &&str| Path::new("src/native").join(name);
     let include = libtorch.join("include");
     cc::Build::new()

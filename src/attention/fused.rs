@@ -27,7 +27,7 @@ impl Form {
     /// The form for tensors like `x`: never [`Form::Auto`].
     pub fn resolve(self, x: &Tensor) -> Form {
         match self {
-            Form::Auto if attention::takes(x.device(), x.kind()) => Form::Fused,
+            Form::Auto if crate::native::takes(x.device(), x.kind()) => Form::Fused,
             Form::Auto => Form::Composed,
             form => form,
         }

@@ -96,6 +96,7 @@ impl<'a> Subject<'a> {
         let batches = &self.batches[self.done as usize % self.batches.len()];
         self.done += 1;
         let Stepped { loss, tokens, phases, .. } = self.training.step(batches, self.done)?;
+        let loss = loss.value()?;
         Ok(Sample { tokens, loss: loss / tokens as f64, phases })
     }
 

@@ -1,6 +1,6 @@
 //! Settings that can't work, found before any data is read.
 
-use super::config::{CorpusKind, Run, Schedule, TaskKind};
+use super::config::{CorpusKind, Precision, Run, Schedule, TaskKind};
 use crate::attention::registry::{self, Entry, Shape};
 
 /// Special tokens and the 256 bytes, the smallest vocabulary.
@@ -311,6 +311,13 @@ fn check_train(run: &Run, found: &mut Findings) {
     found.within("train.epsilon", train.epsilon, "(0, ∞)", positive(train.epsilon));
     found.within("train.weight_decay", train.weight_decay, "[0, ∞)", not_negative(train.weight_decay));
     found.within("train.clip_norm", train.clip_norm, "[0, ∞)", not_negative(train.clip_norm));
+    found.need(
+        !train.tf32 || train.precision == Precision::Float32,
+        &["train.tf32", "train.precision"],
+        "`tf32 = true` has no effect with `precision = \"bfloat16\"`, which makes all products coarser than that"
+            .into(),
+        "leave one of the two away",
+    );
     found.within("train.beta1", train.beta1, "[0, 1)", unit(train.beta1));
     found.within("train.beta2", train.beta2, "[0, 1)", unit(train.beta2));
     found.within("train.label_smoothing", train.label_smoothing, "[0, 1)", unit(train.label_smoothing));

@@ -280,6 +280,17 @@ pub enum Select {
     Last,
 }
 
+/// In what products are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// float32.
+    #[default]
+    Float32,
+    /// Products in bfloat16; weights, sums, norms, losses and the optimizer stay float32 (mixed precision). For CUDA only.
+    Bfloat16,
+}
+
 /// The `[train]` section, resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainConfig {
@@ -307,6 +318,13 @@ pub struct TrainConfig {
     pub label_smoothing: f64,
     /// Largest L2 norm of the whole gradient; 0 turns clipping off.
     pub clip_norm: f64,
+    /// In what products are made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub precision: Precision,
+    /// Whether float32 products may round their operands to TF32 where a device can (CUDA). A permission: the CPU makes no use
+    /// of it, so that one file serves both.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tf32: bool,
     /// Steps between lines of log.csv.
     pub log_every: u64,
     /// Steps between evaluations on dev, each with a checkpoint.

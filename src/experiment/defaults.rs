@@ -2,7 +2,7 @@
 //! stand; an experiment file holds only what differs.
 
 use super::config::{
-    CorpusKind, DataConfig, DecodeConfig, ModelConfig, Schedule, Select, TaskKind, TooLong, TrainConfig,
+    CorpusKind, DataConfig, DecodeConfig, ModelConfig, Precision, Schedule, Select, TaskKind, TooLong, TrainConfig,
 };
 use crate::attention::Mixing;
 use std::path::PathBuf;
@@ -81,6 +81,8 @@ pub fn train(task: TaskKind, schedule: Schedule) -> TrainConfig {
         weight_decay: 0.0,
         label_smoothing: if task.has_target() { 0.1 } else { 0.0 }, // perplexity is of plain targets
         clip_norm: 0.0,                                             // off
+        precision: Precision::Float32,
+        tf32: false,
         log_every: 100,
         evaluate_every: 1000,
         select: Select::Best,

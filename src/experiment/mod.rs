@@ -15,7 +15,7 @@ pub mod spans;
 pub mod typed;
 
 pub use config::{
-    CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, Schedule, Select, TaskKind, TooLong, TrainConfig,
+    CorpusKind, DataConfig, DecodeConfig, ModelConfig, Precision, Run, Schedule, Select, TaskKind, TooLong, TrainConfig,
 };
 pub use message::{Problem, Problems};
 pub use mix::Mix;

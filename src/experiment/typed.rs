@@ -1,7 +1,7 @@
 //! What was typed: every key optional, every unknown key an error. [`super::defaults`] fills the rest.
 
 use super::config::{
-    CorpusKind, DataConfig, DecodeConfig, ModelConfig, Schedule, Select, TaskKind, TooLong, TrainConfig,
+    CorpusKind, DataConfig, DecodeConfig, ModelConfig, Precision, Schedule, Select, TaskKind, TooLong, TrainConfig,
 };
 use crate::attention::Mixing;
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
@@ -46,8 +46,8 @@ section! {
     /// `[train]`
     TrainToml over TrainConfig {
         steps: u64, batch_tokens: usize, accumulate: usize, schedule: Schedule, learning_rate: f64, warmup: u64,
-        beta1: f64, beta2: f64, epsilon: f64, weight_decay: f64, label_smoothing: f64, clip_norm: f64,
-        log_every: u64, evaluate_every: u64, select: Select, average: usize,
+        beta1: f64, beta2: f64, epsilon: f64, weight_decay: f64, label_smoothing: f64, clip_norm: f64, precision: Precision,
+        tf32: bool, log_every: u64, evaluate_every: u64, select: Select, average: usize,
     }
 }
 section! {

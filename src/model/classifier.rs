@@ -41,7 +41,7 @@ impl Classifier {
     pub fn forward(&self, tokens: &Tensor, padding: Option<&Tensor>, train: bool) -> Result<Tensor, ModelError> {
         let x = self.encoder.forward(self.embedding.forward(tokens, 0, train)?, padding, train)?;
         let hidden = self.hidden.forward(&mean_of_real(&x, padding)).tanh();
-        Ok(self.output.forward(&dropout(hidden, self.dropout, train)))
+        Ok(self.output.forward(&dropout(hidden, self.dropout, train)?))
     }
 
     /// Hands on the self-attention weights of each layer.

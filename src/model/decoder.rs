@@ -1,17 +1,17 @@
 //! The decoder: causal self-attention by mix, dot-product attention to a memory where there is one, feed-forward.
 
-use super::layers::{dropout, layer_norm, FeedForward};
+use super::layers::{FeedForward, Norm};
 use super::{LayerView, ModelError, TransformerConfig};
 use crate::attention::{AttentionState, CrossAttention, CrossState, SelfAttention};
-use tch::nn::{self, Module};
+use tch::nn;
 use tch::Tensor;
 
 #[derive(Debug)]
 struct Layer {
-    attention_norm: nn::LayerNorm,
+    attention_norm: Norm,
     attention: SelfAttention,
-    cross: Option<(nn::LayerNorm, CrossAttention)>,
-    feed_forward_norm: nn::LayerNorm,
+    cross: Option<(Norm, CrossAttention)>,
+    feed_forward_norm: Norm,
     feed_forward: FeedForward,
 }
 
@@ -19,7 +19,7 @@ struct Layer {
 #[derive(Debug)]
 pub struct Decoder {
     layers: Vec<Layer>,
-    norm: nn::LayerNorm,
+    norm: Norm,
     dropout: f64,
 }
 
@@ -68,51 +68,77 @@ impl Decoder {
             .map(|index| {
                 let path = path / "layers" / index;
                 Ok(Layer {
-                    attention_norm: layer_norm(&(&path / "attention_norm"), d),
+                    attention_norm: Norm::new(&(&path / "attention_norm"), d),
                     attention: SelfAttention::new(&(&path / "attention"), &config.attention(true))?,
                     cross: cross
                         .then(|| {
-                            let norm = layer_norm(&(&path / "cross_norm"), d);
+                            let norm = Norm::new(&(&path / "cross_norm"), d);
                             Ok::<_, ModelError>((
                                 norm,
                                 CrossAttention::new(&(&path / "cross"), d, h, config.attention_dropout)?,
                             ))
                         })
                         .transpose()?,
-                    feed_forward_norm: layer_norm(&(&path / "feed_forward_norm"), d),
+                    feed_forward_norm: Norm::new(&(&path / "feed_forward_norm"), d),
                     feed_forward: FeedForward::new(&(&path / "feed_forward"), d, config.d_ff, config.relu_dropout),
                 })
             })
             .collect::<Result<_, ModelError>>()?;
-        Ok(Self { layers, norm: layer_norm(&(path / "norm"), d), dropout: config.dropout })
+        Ok(Self { layers, norm: Norm::new(&(path / "norm"), d), dropout: config.dropout })
     }
 
     /// x [B, T, d] -> [B, T, d]. Padding stands at the end of rows, where the causal mask hides it.
     pub fn forward(&self, x: Tensor, memory: Option<&Memory>, train: bool) -> Result<Tensor, ModelError> {
-        let mut x = x;
-        for layer in &self.layers {
-            x = layer.forward(&x, memory, self.dropout, train)?;
-        }
-        Ok(self.norm.forward(&x))
+        self.run(x, memory, if train { self.dropout } else { 0.0 }, train, &mut |_, _, _| Ok(()))
     }
 
-    /// Hands on the attention weights [B, h, T, T] of each self-attention that has shares of attention, without
-    /// dropout; none is kept for the next.
+    /// Hands on the attention weights [B, h, T, T] of each self-attention that has shares of attention, without dropout;
+    /// none is kept for the next.
     pub fn attention_weights(
         &self,
         x: Tensor,
         memory: Option<&Memory>,
         see: &mut dyn FnMut(LayerView),
     ) -> Result<(), ModelError> {
-        let mut x = x;
-        for (index, layer) in self.layers.iter().enumerate() {
-            if layer.attention.has_shares() {
-                let values = layer.attention.weights(&layer.attention_norm.forward(&x), None)?;
-                see(LayerView { stack: "decoder", layer: index, values });
+        let see_layer = &mut |index: usize, attention: &SelfAttention, normed: &Tensor| {
+            if attention.has_shares() {
+                see(LayerView { stack: "decoder", layer: index, values: attention.weights(normed, None)? });
             }
-            x = layer.forward(&x, memory, 0.0, false)?;
+            Ok(())
+        };
+        self.run(x, memory, 0.0, false, see_layer).map(|_| ())
+    }
+
+    /// `see` gets each layer's number, self-attention, and its input. Every sum of a residual branch is made together with
+    /// the norm that follows it.
+    fn run(
+        &self,
+        x: Tensor,
+        memory: Option<&Memory>,
+        rate: f64,
+        train: bool,
+        see: &mut dyn FnMut(usize, &SelfAttention, &Tensor) -> Result<(), ModelError>,
+    ) -> Result<Tensor, ModelError> {
+        let norms = self.layers.iter().map(|layer| &layer.attention_norm).chain([&self.norm]);
+        let mut x = x;
+        let mut normed = match self.layers.first() {
+            Some(layer) => layer.attention_norm.forward(&x)?,
+            None => self.norm.forward(&x)?,
+        };
+        for (index, (layer, next)) in self.layers.iter().zip(norms.skip(1)).enumerate() {
+            see(index, &layer.attention, &normed)?;
+            let attended = layer.attention.forward(&normed, None, train)?;
+            if let (Some((norm, cross)), Some(memory)) = (&layer.cross, memory) {
+                (x, normed) = norm.after(&x, &attended, rate, train)?;
+                let seen = cross.forward(&normed, &memory.values, memory.padding.as_ref(), train)?;
+                (x, normed) = layer.feed_forward_norm.after(&x, &seen, rate, train)?;
+            } else {
+                (x, normed) = layer.feed_forward_norm.after(&x, &attended, rate, train)?;
+            }
+            let fed = layer.feed_forward.forward(&normed, train)?;
+            (x, normed) = next.after(&x, &fed, rate, train)?;
         }
-        Ok(())
+        Ok(normed)
     }
 
     /// Empty states; keys and values of the memory are computed here, once.
@@ -131,31 +157,17 @@ impl Decoder {
     pub fn step(&self, x: Tensor, state: &mut DecoderState) -> Result<Tensor, ModelError> {
         let mut x = x;
         for (layer, (attention_state, cross_state)) in self.layers.iter().zip(&mut state.layers) {
-            x = &x + layer.attention.step(&layer.attention_norm.forward(&x), attention_state)?;
+            x = &x + layer.attention.step(&layer.attention_norm.forward(&x)?, attention_state)?;
             if let (Some((norm, cross)), Some(cross_state)) = (&layer.cross, cross_state) {
-                x = &x + cross.step(&norm.forward(&x), cross_state)?;
+                x = &x + cross.step(&norm.forward(&x)?, cross_state)?;
             }
-            x = &x + layer.feed_forward.forward(&layer.feed_forward_norm.forward(&x), false);
+            x = &x + layer.feed_forward.forward(&layer.feed_forward_norm.forward(&x)?, false)?;
         }
-        Ok(self.norm.forward(&x))
+        Ok(self.norm.forward(&x)?)
     }
 
     /// The self-attention layers, first to last.
     pub fn attentions(&self) -> impl Iterator<Item = &SelfAttention> {
         self.layers.iter().map(|layer| &layer.attention)
-    }
-}
-
-impl Layer {
-    fn forward(&self, x: &Tensor, memory: Option<&Memory>, rate: f64, train: bool) -> Result<Tensor, ModelError> {
-        let attended = self.attention.forward(&self.attention_norm.forward(x), None, train)?;
-        let mut x = x + dropout(attended, rate, train);
-        if let (Some((norm, cross)), Some(memory)) = (&self.cross, memory) {
-            let seen = cross.forward(&norm.forward(&x), &memory.values, memory.padding.as_ref(), train)?;
-            // not +=, which LibTorch does in place: the norm above keeps x for its gradient
-            x = &x + dropout(seen, rate, train);
-        }
-        let fed = self.feed_forward.forward(&self.feed_forward_norm.forward(&x), train);
-        Ok(x + dropout(fed, rate, train))
     }
 }

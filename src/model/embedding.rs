@@ -29,7 +29,12 @@ impl Embedding {
             return Err(ModelError::TooLong { length: offset + length, max_length: limit });
         }
         let x = Tensor::embedding(&self.table, tokens, -1, false, false) * self.scale;
-        Ok(dropout(x + self.positions.i(offset..offset + length), self.dropout, train))
+        Ok(dropout(x + self.positions.i(offset..offset + length), self.dropout, train)?)
+    }
+
+    /// E [vocabulary, d], of which the softmax's logits are products.
+    pub fn table(&self) -> &Tensor {
+        &self.table
     }
 
     /// Hidden [.., d] -> logits [.., vocabulary] = hidden·Eᵀ.

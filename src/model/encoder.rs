@@ -1,16 +1,16 @@
 //! The encoder: self-attention by mix, then feed-forward, each in a pre-norm residual branch.
 
-use super::layers::{dropout, layer_norm, FeedForward};
+use super::layers::{FeedForward, Norm};
 use super::{LayerView, ModelError, TransformerConfig};
 use crate::attention::SelfAttention;
-use tch::nn::{self, Module};
+use tch::nn;
 use tch::Tensor;
 
 #[derive(Debug)]
 struct Layer {
-    attention_norm: nn::LayerNorm,
+    attention_norm: Norm,
     attention: SelfAttention,
-    feed_forward_norm: nn::LayerNorm,
+    feed_forward_norm: Norm,
     feed_forward: FeedForward,
 }
 
@@ -18,7 +18,7 @@ struct Layer {
 #[derive(Debug)]
 pub struct Encoder {
     layers: Vec<Layer>,
-    norm: nn::LayerNorm,
+    norm: Norm,
     dropout: f64,
 }
 
@@ -29,9 +29,9 @@ impl Encoder {
             .map(|index| {
                 let path = path / "layers" / index;
                 Ok(Layer {
-                    attention_norm: layer_norm(&(&path / "attention_norm"), config.d_model),
+                    attention_norm: Norm::new(&(&path / "attention_norm"), config.d_model),
                     attention: SelfAttention::new(&(&path / "attention"), &config.attention(false))?,
-                    feed_forward_norm: layer_norm(&(&path / "feed_forward_norm"), config.d_model),
+                    feed_forward_norm: Norm::new(&(&path / "feed_forward_norm"), config.d_model),
                     feed_forward: FeedForward::new(
                         &(&path / "feed_forward"),
                         config.d_model,
@@ -41,16 +41,12 @@ impl Encoder {
                 })
             })
             .collect::<Result<_, ModelError>>()?;
-        Ok(Self { layers, norm: layer_norm(&(path / "norm"), config.d_model), dropout: config.dropout })
+        Ok(Self { layers, norm: Norm::new(&(path / "norm"), config.d_model), dropout: config.dropout })
     }
 
     /// x [B, S, d], padding [B, S] (bool, true = no token) -> [B, S, d].
     pub fn forward(&self, x: Tensor, padding: Option<&Tensor>, train: bool) -> Result<Tensor, ModelError> {
-        let mut x = x;
-        for layer in &self.layers {
-            x = layer.forward(&x, padding, self.dropout, train)?;
-        }
-        Ok(self.norm.forward(&x))
+        self.run(x, padding, if train { self.dropout } else { 0.0 }, train, &mut |_, _, _| Ok(()))
     }
 
     /// Hands on the attention weights [B, h, S, S] of each layer that has shares of attention, without dropout; none is
@@ -61,28 +57,43 @@ impl Encoder {
         padding: Option<&Tensor>,
         see: &mut dyn FnMut(LayerView),
     ) -> Result<(), ModelError> {
-        let mut x = x;
-        for (index, layer) in self.layers.iter().enumerate() {
-            if layer.attention.has_shares() {
-                let values = layer.attention.weights(&layer.attention_norm.forward(&x), padding)?;
-                see(LayerView { stack: "encoder", layer: index, values });
+        let see_layer = &mut |index: usize, attention: &SelfAttention, normed: &Tensor| {
+            if attention.has_shares() {
+                see(LayerView { stack: "encoder", layer: index, values: attention.weights(normed, padding)? });
             }
-            x = layer.forward(&x, padding, 0.0, false)?;
+            Ok(())
+        };
+        self.run(x, padding, 0.0, false, see_layer).map(|_| ())
+    }
+
+    /// `see` gets each layer's number, attention, and the attention's input. Every sum of a residual branch is made together
+    /// with the norm that follows it.
+    fn run(
+        &self,
+        x: Tensor,
+        padding: Option<&Tensor>,
+        rate: f64,
+        train: bool,
+        see: &mut dyn FnMut(usize, &SelfAttention, &Tensor) -> Result<(), ModelError>,
+    ) -> Result<Tensor, ModelError> {
+        let norms = self.layers.iter().map(|layer| &layer.attention_norm).chain([&self.norm]);
+        let mut x = x;
+        let mut normed = match self.layers.first() {
+            Some(layer) => layer.attention_norm.forward(&x)?,
+            None => self.norm.forward(&x)?,
+        };
+        for (index, (layer, next)) in self.layers.iter().zip(norms.skip(1)).enumerate() {
+            see(index, &layer.attention, &normed)?;
+            let attended = layer.attention.forward(&normed, padding, train)?;
+            (x, normed) = layer.feed_forward_norm.after(&x, &attended, rate, train)?;
+            let fed = layer.feed_forward.forward(&normed, train)?;
+            (x, normed) = next.after(&x, &fed, rate, train)?;
         }
-        Ok(())
+        Ok(normed)
     }
 
     /// The self-attention layers, first to last.
     pub fn attentions(&self) -> impl Iterator<Item = &SelfAttention> {
         self.layers.iter().map(|layer| &layer.attention)
-    }
-}
-
-impl Layer {
-    fn forward(&self, x: &Tensor, padding: Option<&Tensor>, rate: f64, train: bool) -> Result<Tensor, ModelError> {
-        let attended = self.attention.forward(&self.attention_norm.forward(x), padding, train)?;
-        let x = x + dropout(attended, rate, train);
-        let fed = self.feed_forward.forward(&self.feed_forward_norm.forward(&x), train);
-        Ok(x + dropout(fed, rate, train))
     }
 }

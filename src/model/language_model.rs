@@ -26,6 +26,11 @@ impl LanguageModel {
         self.decoder.forward(self.embedding.forward(tokens, 0, train)?, None, train)
     }
 
+    /// E [vocabulary, d]: the logits of a hidden vector are its products with the rows.
+    pub fn table(&self) -> &Tensor {
+        self.embedding.table()
+    }
+
     /// Hidden [.., d] -> logits [.., vocabulary].
     pub fn logits(&self, hidden: &Tensor) -> Tensor {
         self.embedding.logits(hidden)

@@ -2,6 +2,7 @@
 
 pub mod classifier;
 pub mod cost;
+pub mod cross_entropy;
 pub mod decoder;
 pub mod embedding;
 pub mod encoder;
@@ -91,6 +92,9 @@ pub enum ModelError {
     /// From a self-attention layer.
     #[error(transparent)]
     Attention(#[from] AttentionError),
+    /// LibTorch or one of our kernels refused.
+    #[error(transparent)]
+    Torch(#[from] tch::TchError),
     /// Longer than the position table.
     #[error("a sequence of {length} tokens is longer than the model's max_length {max_length}")]
     TooLong {

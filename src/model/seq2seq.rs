@@ -38,6 +38,11 @@ impl Seq2Seq {
         self.decoder.forward(self.embedding.forward(target, 0, train)?, Some(memory), train)
     }
 
+    /// E [vocabulary, d]: the logits of a hidden vector are its products with the rows.
+    pub fn table(&self) -> &Tensor {
+        self.embedding.table()
+    }
+
     /// Hidden [.., d] -> logits [.., vocabulary].
     pub fn logits(&self, hidden: &Tensor) -> Tensor {
         self.embedding.logits(hidden)

@@ -5,7 +5,7 @@
 // in the backward pass from the logarithms of the softmax's sums. No standard library templates here: their code would be
 // shared between instruction sets.
 
-#include "kernel.h"
+#include "random.h"
 
 #include <cstdlib>
 
@@ -90,29 +90,6 @@ T* allocate(int64_t count) {
   }
   return static_cast<T*>(memory);
 }
-
-// Which weights of a row are dropped: a function of seed, sequence, head, row and column alone.
-struct Dropout {
-  uint64_t seed;
-  uint32_t least;
-  double scale;
-
-  explicit Dropout(const Attention& task)
-      : seed(task.seed),
-        least(static_cast<uint32_t>(task.dropout * 4294967296.0)),
-        scale(1.0 / (1.0 - task.dropout)) {}
-
-  // x[j] times 0 or scale
-  template <typename T>
-  void row(const Attention& task, int64_t b, int64_t h, int64_t i, int64_t count, T* factors) const {
-    uint64_t key = mix(seed ^ mix(static_cast<uint64_t>((b * task.heads + h) * task.rows + i)));
-    uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
-    for (int32_t j = 0; j < static_cast<int32_t>(count); ++j) {
-      uint32_t bits = mix((static_cast<uint32_t>(j) ^ low) * 0x9e3779b1U + high);
-      factors[j] = bits >= least ? static_cast<T>(scale) : static_cast<T>(0);
-    }
-  }
-};
 
 template <typename T>
 T weight(const Attention& task, int64_t term, int64_t h) {
@@ -206,7 +183,7 @@ void forward_part(const Attention& task, Share share) {
   T* scratch = allocate<T>(block * stride + stride + block);
   T* factors = scratch + block * stride;
   T* inverse = factors + stride;
-  const Dropout dropout(task);
+  const Dropout dropout(task.dropout, task.seed);
   for (int64_t index = share.begin; index < share.end;) {
     const int64_t h = index / task.batch, b = index % task.batch;
     const int64_t left = share.end - index;
@@ -248,7 +225,7 @@ void forward_part(const Attention& task, Share share) {
           kept[first + i] = blind ? infinity<T>() : most + std::log(sum);
         }
         if (task.dropout > 0) {
-          dropout.row(task, b, h, first + i, seen, factors);
+          dropout.row((b * task.heads + h) * task.rows + first + i, 0, seen, factors);
           for (int64_t j = 0; j < seen; ++j) {
             row[j] *= factors[j];
           }
@@ -336,7 +313,7 @@ struct Backward {
   T *p, *g, *factors, *scratch;
 
   explicit Backward(const Attention& task)
-      : task(task), dropout(task), block(block_rows(task)), stride((task.columns + 31) / 16 * 16) {
+      : task(task), dropout(task.dropout, task.seed), block(block_rows(task)), stride((task.columns + 31) / 16 * 16) {
     int64_t widest = 1;
     for (int64_t t = 0; t < task.term_count; ++t) {
       const Term& term = task.terms[t];
@@ -380,7 +357,7 @@ struct Backward {
         std::memset(s, 0, static_cast<size_t>(columns) * sizeof(T));
         std::memset(d, 0, static_cast<size_t>(columns) * sizeof(T));
       } else if (task.dropout > 0) {
-        dropout.row(task, b, h, first + i, seen, factors);
+        dropout.row((b * task.heads + h) * task.rows + first + i, 0, seen, factors);
         for (int64_t j = 0; j < seen; ++j) {
           const T weight = exponential(s[j] - log_sum);
           d[j] = weight * (d[j] * factors[j] - inner);

@@ -1,9 +1,9 @@
 //! The fused attention kernel for the CPU (`attention.cpp`): logits from any number of parts, masks, softmax, dropout and
 //! weighted values in one pass over blocks of rows, with exact gradients.
 
-use super::{instructions, record, wants_gradient, Instructions};
+use super::{record, takes, wants_gradient};
 use std::ffi::c_void;
-use tch::{no_grad, Device, Kind, TchError, Tensor};
+use tch::{no_grad, Kind, TchError, Tensor};
 
 /// What a function's logits are made of. Sizes are [B, h, L, width], B = 1 where all sequences share it.
 #[derive(Debug)]
@@ -73,11 +73,6 @@ pub struct Request<'a> {
 /// The most parts that a request may have.
 pub const MOST_PARTS: usize = 8;
 
-/// Whether the kernel takes tensors of this device and kind.
-pub fn takes(device: Device, kind: Kind) -> bool {
-    device == Device::Cpu && matches!(kind, Kind::Float | Kind::Double)
-}
-
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Place {
@@ -126,30 +121,8 @@ struct Task {
 
 type Kernel = unsafe extern "C" fn(*const Task, i32);
 
-macro_rules! kernels {
-    ($choose:ident: $baseline:ident, $avx2:ident, $avx512:ident) => {
-        unsafe extern "C" {
-            fn $baseline(task: *const Task, is_double: i32);
-            #[cfg(target_arch = "x86_64")]
-            fn $avx2(task: *const Task, is_double: i32);
-            #[cfg(target_arch = "x86_64")]
-            fn $avx512(task: *const Task, is_double: i32);
-        }
-
-        fn $choose() -> Kernel {
-            match instructions() {
-                #[cfg(target_arch = "x86_64")]
-                Instructions::Avx512 => $avx512,
-                #[cfg(target_arch = "x86_64")]
-                Instructions::Avx2 => $avx2,
-                _ => $baseline,
-            }
-        }
-    };
-}
-
-kernels!(forward_kernel: attention_forward_baseline, attention_forward_avx2, attention_forward_avx512);
-kernels!(backward_kernel: attention_backward_baseline, attention_backward_avx2, attention_backward_avx512);
+kernels!(forward_kernel(Task): attention_forward_baseline, attention_forward_avx2, attention_forward_avx512);
+kernels!(backward_kernel(Task): attention_backward_baseline, attention_backward_avx2, attention_backward_avx512);
 
 /// Everything that the two passes share; tensors are detached, and lie as the kernel wants them.
 struct Prepared {

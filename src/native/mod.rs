@@ -3,11 +3,41 @@
 //! The C++ that knows LibTorch is `autograd.cpp` alone. Kernels are plain C++ on pointers, compiled for several instruction
 //! sets (`build.rs`) and chosen by [`instructions`]; what is allocated, saved and asked for is decided in Rust.
 
+/// A function that gives the kernel for this processor: `choose(Task): foo_baseline, foo_avx2, foo_avx512`. Every kernel takes
+/// what it is to do, and whether its tensors are float64.
+macro_rules! kernels {
+    ($choose:ident($task:ty): $baseline:ident, $avx2:ident, $avx512:ident) => {
+        unsafe extern "C" {
+            fn $baseline(task: *const $task, is_double: i32);
+            #[cfg(target_arch = "x86_64")]
+            fn $avx2(task: *const $task, is_double: i32);
+            #[cfg(target_arch = "x86_64")]
+            fn $avx512(task: *const $task, is_double: i32);
+        }
+
+        fn $choose() -> unsafe extern "C" fn(*const $task, i32) {
+            match $crate::native::instructions() {
+                #[cfg(target_arch = "x86_64")]
+                $crate::native::Instructions::Avx512 => $avx512,
+                #[cfg(target_arch = "x86_64")]
+                $crate::native::Instructions::Avx2 => $avx2,
+                _ => $baseline,
+            }
+        }
+    };
+}
+
+pub mod adam;
 pub mod attention;
+pub mod cross_entropy;
+pub mod device;
+pub mod dropout;
+pub mod feed_forward;
+pub mod norm;
 
 use std::ffi::{c_char, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use tch::{TchError, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
 /// LibTorch's `at::Tensor`.
 type Handle = *mut c_void;
@@ -143,6 +173,16 @@ unsafe extern "C" fn free(closure: *mut c_void) {
 pub fn random() -> u64 {
     // SAFETY: takes nothing; the generator is locked inside.
     unsafe { synthesizer_random() }
+}
+
+/// Whether the kernels take tensors of this device and kind.
+pub fn takes(device: Device, kind: Kind) -> bool {
+    device == Device::Cpu && matches!(kind, Kind::Float | Kind::Double)
+}
+
+/// Where a tensor's elements lie; null where there is none.
+fn data(tensor: Option<&Tensor>) -> *mut c_void {
+    tensor.map_or(std::ptr::null_mut(), |tensor| tensor.data_ptr())
 }
 
 /// The instruction sets that kernels are compiled for, in the order of their numbers in `kernel.h`.

@@ -110,7 +110,7 @@ impl LanguageModelling {
     fn batch_loss(&self, input: &Tensor, targets: &[Vec<i64>], label_smoothing: f64, train: bool) -> Result<Tensor> {
         let model = &self.completer.model;
         let hidden = model.forward(input, train)?;
-        Ok(cross_entropy(&hidden, targets, |hidden| model.logits(hidden), label_smoothing))
+        cross_entropy(&hidden, targets, model.table(), label_smoothing)
     }
 
     fn held_out(&self, text: &RunningText) -> Result<DevScore> {

@@ -7,8 +7,10 @@ use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::data::{self, Corpus, Prepared};
 use crate::experiment::{DataConfig, Run};
 use crate::interrupt;
+use crate::model;
+use crate::native::device::to_device;
 use anyhow::Result;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
 /// What the trainer and `generate` need of a task's data.
 pub struct TrainingRows {
@@ -122,7 +124,8 @@ pub fn pad(rows: &[Vec<i64>], device: Device) -> (Tensor, Option<Tensor>) {
         flat.extend_from_slice(row);
         flat.resize(flat.len() + longest - row.len(), i64::from(PAD));
     }
-    let tensor = Tensor::from_slice(&flat).view([rows.len() as i64, longest as i64]).to_device(device);
+    let tensor = Tensor::from_slice(&flat).view([rows.len() as i64, longest as i64]);
+    let tensor = to_device(&tensor, device);
     let padded = rows.iter().any(|row| row.len() < longest);
     let mask = padded.then(|| tensor.eq(i64::from(PAD)));
     (tensor, mask)
@@ -139,30 +142,18 @@ pub fn real_positions(rows: &[Vec<i64>], device: Device) -> Option<Tensor> {
         .enumerate()
         .flat_map(|(index, row)| (0..row.len()).map(move |at| (index * longest + at) as i64))
         .collect();
-    Some(Tensor::from_slice(&positions).to_device(device))
+    Some(to_device(&Tensor::from_slice(&positions), device))
 }
 
-/// Summed cross-entropy of `targets`, the rows laid end to end, under the logits of `hidden` [B, L, d].
+/// Summed cross-entropy of `targets`, the rows laid end to end, under the logits hidden·tableᵀ of hidden [B, L, d]; errors:
+/// LibTorch's.
 ///
 /// Padding is left out before the softmax, the dearest product of a small model.
-pub fn cross_entropy(
-    hidden: &Tensor,
-    targets: &[Vec<i64>],
-    logits: impl Fn(&Tensor) -> Tensor,
-    label_smoothing: f64,
-) -> Tensor {
-    let device = hidden.device();
-    let flat = hidden.reshape([-1, *hidden.size().last().unwrap_or(&1)]);
-    let flat = match real_positions(targets, device) {
-        Some(positions) => flat.index_select(0, &positions),
+pub fn cross_entropy(hidden: &Tensor, targets: &[Vec<i64>], table: &Tensor, label_smoothing: f64) -> Result<Tensor> {
+    let flat = hidden.f_reshape([-1, *hidden.size().last().unwrap_or(&1)])?;
+    let flat = match real_positions(targets, hidden.device()) {
+        Some(positions) => flat.f_index_select(0, &positions)?,
         None => flat,
     };
-    let wanted = Tensor::from_slice(&targets.concat()).to_device(device);
-    logits(&flat).to_kind(Kind::Float).cross_entropy_loss::<Tensor>(
-        &wanted,
-        None,
-        tch::Reduction::Sum,
-        -100,
-        label_smoothing,
-    )
+    Ok(model::cross_entropy::cross_entropy(&flat, table, &targets.concat(), label_smoothing)?)
 }

@@ -1,8 +1,12 @@
 //! Adam (Kingma and Ba, 2015) with decoupled weight decay, on flat buffers.
 
-use super::parameters::FlatParameters;
+use super::parameters::{FlatParameters, Scalar};
 use crate::experiment::TrainConfig;
-use tch::Tensor;
+use crate::native::{
+    self,
+    adam::{Buffers, Numbers},
+};
+use tch::{TchError, Tensor};
 
 /// First and second moments of every parameter.
 #[derive(Debug)]
@@ -30,24 +34,58 @@ impl Adam {
         }
     }
 
-    /// θ ← θ − lr·(m̂/(√v̂ + ε) + decay·θ), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ), t = `step` from 1.
-    pub fn step(&mut self, parameters: &mut FlatParameters, learning_rate: f64, step: u64) {
-        let _guard = tch::no_grad_guard();
+    /// θ ← θ − lr·(m̂/(√v̂ + ε) + decay·θ), with m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ), t = `step` from 1. The gradients count
+    /// as if multiplied by `clip`, a scalar. Errors: LibTorch's.
+    pub fn step(
+        &mut self,
+        parameters: &mut FlatParameters,
+        clip: &Scalar,
+        learning_rate: f64,
+        step: u64,
+    ) -> Result<(), TchError> {
         let correction = |beta: f64| 1.0 - beta.powi(step.min(i32::MAX as u64) as i32);
-        let gradients = &parameters.gradients;
-        let _ = self.first.lerp_(gradients, 1.0 - self.beta1);
-        let _ = self.second.lerp_(&gradients.square(), 1.0 - self.beta2);
-        if self.weight_decay > 0.0 {
-            let decay = &parameters.values * &parameters.decayed * (learning_rate * self.weight_decay);
-            let _ = parameters.values.g_sub_(&decay);
+        let numbers = Numbers {
+            gradient_scale: 1.0,
+            beta1: self.beta1,
+            beta2: self.beta2,
+            epsilon: self.epsilon,
+            rate: learning_rate / correction(self.beta1),
+            correction: correction(self.beta2).powf(-0.5),
+            decay: learning_rate * self.weight_decay,
+        };
+        let buffers = Buffers {
+            values: &mut parameters.values,
+            gradients: &parameters.gradients,
+            first: &mut self.first,
+            second: &mut self.second,
+            decayed: &parameters.decayed,
+        };
+        match clip {
+            Scalar::Number(scale) => native::adam::step(buffers, Numbers { gradient_scale: *scale, ..numbers }),
+            Scalar::Tensor(scale) => plain_step(buffers, scale, numbers),
         }
-        let mut denominator = self.second.sqrt();
-        let _ = denominator.g_mul_scalar_(correction(self.beta2).powf(-0.5));
-        let _ = denominator.g_add_scalar_(self.epsilon);
-        let mut update = &self.first / denominator;
-        let _ = update.g_mul_scalar_(learning_rate / correction(self.beta1));
-        let _ = parameters.values.g_sub_(&update);
     }
+}
+
+/// The same from LibTorch's operations, for other devices than the CPU, where `scale`'s value is not waited for.
+fn plain_step(buffers: Buffers, scale: &Tensor, numbers: Numbers) -> Result<(), TchError> {
+    let Buffers { values, gradients, first, second, decayed } = buffers;
+    tch::no_grad(|| {
+        let gradients = gradients.f_mul(scale)?;
+        let _ = first.f_lerp_(&gradients, 1.0 - numbers.beta1)?;
+        let _ = second.f_lerp_(&gradients.f_square()?, 1.0 - numbers.beta2)?;
+        if numbers.decay > 0.0 {
+            let decay = values.f_mul(decayed)?.f_mul_scalar(numbers.decay)?;
+            let _ = values.f_sub_(&decay)?;
+        }
+        let mut denominator = second.f_sqrt()?;
+        let _ = denominator.f_mul_scalar_(numbers.correction)?;
+        let _ = denominator.f_add_scalar_(numbers.epsilon)?;
+        let mut update = first.f_div(&denominator)?;
+        let _ = update.f_mul_scalar_(numbers.rate)?;
+        let _ = values.f_sub_(&update)?;
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +126,7 @@ mod tests {
             for step in 1..=5 {
                 parameters.zero_gradients();
                 loss(&matrix, &bias, step).backward();
-                adam.step(&mut parameters, 0.1, step as u64);
+                adam.step(&mut parameters, &Scalar::Number(1.0), 0.1, step as u64).unwrap();
                 optimizer.zero_grad();
                 loss(&matrix_r, &bias_r, step).backward();
                 optimizer.step();

@@ -1,8 +1,9 @@
 //! All trainable parameters in one flat buffer, and all gradients in another.
 
 use crate::attention::is_bias_or_mixing;
+use crate::native;
 use std::collections::BTreeMap;
-use tch::{nn, Kind, Tensor};
+use tch::{nn, Device, Kind, TchError, Tensor};
 
 /// Two flat tensors of which every trainable variable and its gradient are views.
 ///
@@ -53,14 +54,62 @@ impl FlatParameters {
         self.values.sum(Kind::Double).double_value(&[]).is_finite()
     }
 
-    /// Scales the gradients so that their L2 norm is at most `limit` (0: no limit); the norm before, as a tensor.
-    pub fn clip(&mut self, limit: f64) -> Tensor {
-        let _guard = tch::no_grad_guard();
-        let norm = self.gradients.norm();
-        if limit > 0.0 {
-            let _ = self.gradients.g_mul_(&(limit / (&norm + 1e-6)).clamp_max(1.0));
+    /// The gradient's L2 norm, and the factor that makes it at most `limit` (0: no limit). The gradients stay as they are.
+    /// Errors: LibTorch's.
+    pub fn clip(&self, limit: f64) -> Result<(Scalar, Scalar), TchError> {
+        if native::takes(self.gradients.device(), self.gradients.kind()) {
+            let norm = native::adam::norm(&self.gradients)?;
+            let scale = if limit > 0.0 { (limit / (norm + 1e-6)).min(1.0) } else { 1.0 };
+            return Ok((Scalar::Number(norm), Scalar::Number(scale)));
         }
-        norm
+        tch::no_grad(|| {
+            let norm = self.gradients.f_norm()?;
+            let scale = match limit > 0.0 {
+                true => norm.f_add_scalar(1e-6)?.f_reciprocal()?.f_mul_scalar(limit)?.f_clamp_max(1.0)?,
+                false => norm.f_ones_like()?,
+            };
+            Ok((Scalar::Tensor(norm), Scalar::Tensor(scale)))
+        })
+    }
+}
+
+/// A number: here, or still on a device, whose work need not be waited for until somebody reads it.
+#[derive(Debug)]
+pub enum Scalar {
+    /// Known.
+    Number(f64),
+    /// A tensor of one element.
+    Tensor(Tensor),
+}
+
+impl Scalar {
+    /// Its value; waits for the device. Errors: LibTorch's.
+    pub fn value(&self) -> Result<f64, TchError> {
+        match self {
+            Scalar::Number(value) => Ok(*value),
+            Scalar::Tensor(tensor) => tensor.f_double_value(&[]),
+        }
+    }
+
+    /// Its value, if nothing need be waited for.
+    pub fn known(&self) -> Option<f64> {
+        match self {
+            Scalar::Number(value) => Some(*value),
+            Scalar::Tensor(_) => None,
+        }
+    }
+
+    /// The sum with a tensor of one element, in float64; added up where that is. Errors: LibTorch's.
+    pub fn plus(&self, tensor: &Tensor) -> Result<Scalar, TchError> {
+        match self {
+            Scalar::Number(value) if tensor.device() == Device::Cpu => {
+                Ok(Scalar::Number(value + tensor.f_double_value(&[])?))
+            }
+            Scalar::Number(value) => {
+                Ok(Scalar::Tensor(tensor.f_detach()?.f_to_kind(Kind::Double)?.f_add_scalar(*value)?))
+            }
+            Scalar::Tensor(sum) => Ok(Scalar::Tensor(sum.f_add(&tensor.f_detach()?.f_to_kind(Kind::Double)?)?)),
+        }
     }
 }
 

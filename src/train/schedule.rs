@@ -24,7 +24,7 @@ pub fn learning_rate(train: &TrainConfig, d_model: i64, step: u64) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::experiment::Select;
+    use crate::experiment::{Precision, Select};
 
     /// Settings with only a schedule to speak of.
     pub(crate) fn settings(schedule: Schedule, learning_rate: f64, warmup: u64, steps: u64) -> TrainConfig {
@@ -41,6 +41,8 @@ pub(crate) mod tests {
             weight_decay: 0.0,
             label_smoothing: 0.0,
             clip_norm: 0.0,
+            precision: Precision::Float32,
+            tf32: false,
             log_every: 1,
             evaluate_every: 1,
             select: Select::Last,

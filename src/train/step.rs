@@ -1,11 +1,12 @@
 //! One step: loss and gradients of some batches, clipping, Adam. The trainer drives it, and `bench train` measures it.
 
 use super::adam::Adam;
-use super::parameters::FlatParameters;
+use super::parameters::{FlatParameters, Scalar};
 use super::schedule::learning_rate;
-use crate::experiment::Run;
+use crate::experiment::{Precision, Run};
+use crate::native::device::{allow_tf32, with_bfloat16};
 use crate::task::Task;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 use tch::Device;
@@ -21,14 +22,14 @@ pub struct TrainingStep<'a> {
 }
 
 /// What came of a step.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Stepped {
     /// Sum over the predictions of all batches.
-    pub loss: f64,
+    pub loss: Scalar,
     /// How many predictions.
     pub tokens: u64,
     /// The gradient's L2 norm before clipping.
-    pub gradient_norm: f64,
+    pub gradient_norm: Scalar,
     /// Where the time went.
     pub phases: Phases,
 }
@@ -68,43 +69,49 @@ impl AddAssign for Phases {
 pub struct Diverged(pub String);
 
 impl<'a> TrainingStep<'a> {
-    /// Moves the task's parameters into flat buffers; the moments are zero.
+    /// Moves the task's parameters into flat buffers; the moments are zero. Tells LibTorch how exact products are to be.
     pub fn new(run: &'a Run, task: &'a dyn Task) -> Self {
+        allow_tf32(run.train.tf32);
         let parameters = FlatParameters::new(task.variables());
         let adam = Adam::new(&parameters, &run.train);
         Self { run, task, parameters, adam }
     }
 
-    /// Step number `at` (from 1) on batches of training rows, each with its epoch, as if they were one.
+    /// Step number `at` (from 1) on batches of training rows, each with its epoch, as if they were one: a function of parameters and moments, the
+    /// rows, the run's seed, `at` and the number of threads.
+    ///
+    /// On another device than the CPU nothing waits for the work that is handed out: loss and norm stay there until somebody
+    /// reads them, and the next step's batches are made meanwhile.
     ///
     /// # Errors
-    /// [`Diverged`], with the parameters as they were; those of the task's data and model.
+    /// On the CPU [`Diverged`], with the parameters as they were; those of the task's data and model, and of LibTorch.
     pub fn step(&mut self, batches: &[(u64, Vec<u32>)], at: u64) -> Result<Stepped> {
         let mut clock = Clock(Instant::now());
         let mut phases = Phases::default();
         let tokens: u64 = batches.iter().map(|(_, rows)| self.task.targets(rows)).sum();
         phases.data += clock.lap();
+        let settings = &self.run.train;
         seed_step(self.run.seed, at, self.task.variables().device());
         self.parameters.zero_gradients();
         phases.optimizer += clock.lap();
-        let mut total = 0.0;
+        let mut total = Scalar::Number(0.0);
         for (epoch, rows) in batches {
-            let loss = self.task.loss(*epoch, rows)?;
+            let loss = with_bfloat16(settings.precision == Precision::Bfloat16, || self.task.loss(*epoch, rows))?;
             phases.data += loss.waited;
             phases.forward += clock.lap().saturating_sub(loss.waited);
-            (&loss.sum / tokens as f64).backward();
-            total += loss.sum.double_value(&[]);
+            loss.sum.f_div_scalar(tokens as f64)?.f_backward().context("the backward pass")?;
+            total = total.plus(&loss.sum)?;
             phases.backward += clock.lap();
         }
-        if !total.is_finite() {
-            return Err(Diverged(format!("the loss is {total} at step {at}")).into());
+        if let Some(loss) = total.known().filter(|loss| !loss.is_finite()) {
+            return Err(Diverged(format!("the loss is {loss} at step {at}")).into());
         }
-        let gradient_norm = self.parameters.clip(self.run.train.clip_norm).double_value(&[]);
-        if !gradient_norm.is_finite() {
-            return Err(Diverged(format!("the gradient's norm is {gradient_norm} at step {at}")).into());
+        let (gradient_norm, scale) = self.parameters.clip(settings.clip_norm)?;
+        if let Some(norm) = gradient_norm.known().filter(|norm| !norm.is_finite()) {
+            return Err(Diverged(format!("the gradient's norm is {norm} at step {at}")).into());
         }
         let rate = self.learning_rate(at);
-        self.adam.step(&mut self.parameters, rate, at);
+        self.adam.step(&mut self.parameters, &scale, rate, at)?;
         phases.optimizer += clock.lap();
         Ok(Stepped { loss: total, tokens, gradient_norm, phases })
     }

@@ -5,6 +5,7 @@ use super::checkpoint::{self, Exact, State};
 use super::interrupt::Interrupt;
 use super::log::{Line, Log};
 use super::memory;
+use super::parameters::Scalar;
 use super::progress::Progress;
 use super::step::{Diverged, Stepped, TrainingStep};
 use super::tensorboard::Events;
@@ -16,7 +17,7 @@ use crate::task::{DevScore, Metric, Task};
 use anyhow::{bail, Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tch::Device;
+use tch::{Device, Tensor};
 
 /// One run and what it works with.
 pub struct Job<'a> {
@@ -86,6 +87,8 @@ struct Trainer<'a> {
     saved: Option<u64>,
     started: Instant,
     interval: Interval,
+    /// Losses of steps that the device was not waited for, added up there.
+    unread: Option<Tensor>,
 }
 
 /// The steps since the last log line of this session.
@@ -171,6 +174,7 @@ impl<'a> Trainer<'a> {
             state,
             started: Instant::now(),
             interval: Interval::default(),
+            unread: None,
         })
     }
 
@@ -181,6 +185,7 @@ impl<'a> Trainer<'a> {
         let mut events = Events::create(job.folder, self.state.step)?;
         while self.state.step < settings.steps {
             if job.interrupt.before_step() {
+                self.read()?;
                 self.check_parameters()?;
                 self.save()?;
                 return Err(Outcome::Interrupted(format!(
@@ -195,6 +200,8 @@ impl<'a> Trainer<'a> {
             if !evaluate && !at.is_multiple_of(settings.log_every) {
                 continue;
             }
+            self.read()?;
+            let gradient_norm = gradient_norm.value()?;
             let dev = if evaluate { Some(self.evaluate()?) } else { None };
             let line = self.line(at, gradient_norm, dev);
             self.log.write(&line)?;
@@ -240,7 +247,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// One optimizer step on `accumulate` batches; the gradient's norm before clipping.
-    fn step(&mut self) -> Result<f64> {
+    fn step(&mut self) -> Result<Scalar> {
         let job = self.job;
         let begun = Instant::now();
         let mut batches = Vec::with_capacity(job.run.train.accumulate);
@@ -264,7 +271,15 @@ impl<'a> Trainer<'a> {
         };
         self.state.step = at;
         self.state.tokens += tokens;
-        self.state.log_loss.0 += loss;
+        match loss {
+            Scalar::Number(loss) => self.state.log_loss.0 += loss,
+            Scalar::Tensor(loss) => {
+                self.unread = Some(match self.unread.take() {
+                    Some(before) => before.f_add(&loss)?,
+                    None => loss,
+                })
+            }
+        }
         self.state.log_tokens += tokens;
         self.interval.tokens += tokens;
         self.interval.waited += phases.data;
@@ -273,6 +288,21 @@ impl<'a> Trainer<'a> {
         self.state.step_seconds += spent.as_secs_f64();
         job.progress.step(at);
         Ok(gradient_norm)
+    }
+
+    /// Waits for the device, and adds the losses that were left there.
+    fn read(&mut self) -> Result<()> {
+        let Some(unread) = self.unread.take() else { return Ok(()) };
+        let begun = Instant::now();
+        let loss = unread.f_double_value(&[])?;
+        self.interval.spent += begun.elapsed();
+        if !loss.is_finite() {
+            let at = self.state.step;
+            let what = format!("the loss is {loss} at step {at}, or was at a step since the last log line");
+            return Err(self.diverged(at, &what));
+        }
+        self.state.log_loss.0 += loss;
+        Ok(())
     }
 
     /// The error of a run that diverged; writes the line by which the report tells it.

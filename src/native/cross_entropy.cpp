@@ -1,0 +1,91 @@
+// The softmax's product and cross-entropy in one: the logits of some rows at a time, never of all.
+#include "kernel.h"
+
+extern "C" {
+struct CrossEntropy {
+  int64_t rows, width, classes;
+  // rows of logits that are held at a time
+  int64_t chunk;
+  // [rows, width], [classes, width], [rows]
+  const void* hidden;
+  const void* table;
+  const int64_t* targets;
+  double smoothing;
+  // [chunk, classes]
+  void* logits;
+  // [rows]
+  double* losses;
+  // like hidden and table; null where not wanted
+  void* hidden_gradient;
+  void* table_gradient;
+};
+}
+
+namespace {
+
+// Loss of a row of logits x; with `gradient` x becomes its gradient.
+template <typename T>
+double row_loss(T* x, int64_t classes, int64_t target, double smoothing, bool gradient) {
+  T most = x[0];
+  for (int64_t j = 1; j < classes; ++j) {
+    most = x[j] > most ? x[j] : most;
+  }
+  const double wanted = x[target];
+  double loss = 0;
+  if (smoothing > 0) {
+    T sum = 0;
+    for (int64_t j = 0; j < classes; ++j) {
+      sum += x[j] - most;
+    }
+    loss -= smoothing * (static_cast<double>(sum) / classes + most);
+  }
+  T total = 0;
+  if (gradient) {
+    for (int64_t j = 0; j < classes; ++j) {
+      T e = exponential(x[j] - most);
+      x[j] = e;
+      total += e;
+    }
+    const T scale = T(1) / total, shift = static_cast<T>(smoothing / classes);
+    for (int64_t j = 0; j < classes; ++j) {
+      x[j] = x[j] * scale - shift;
+    }
+    x[target] -= static_cast<T>(1 - smoothing);
+  } else {
+    for (int64_t j = 0; j < classes; ++j) {
+      total += exponential(x[j] - most);
+    }
+  }
+  return loss + most + std::log(static_cast<double>(total)) - (1 - smoothing) * wanted;
+}
+
+template <typename T>
+void cross_entropy(const CrossEntropy& task) {
+  const int64_t d = task.width, classes = task.classes;
+  T* logits = static_cast<T*>(task.logits);
+  const Matrix<const T> table{static_cast<const T*>(task.table), d};
+  const bool gradient = task.hidden_gradient != nullptr || task.table_gradient != nullptr;
+  for (int64_t first = 0; first < task.rows; first += task.chunk) {
+    const int64_t count = task.rows - first < task.chunk ? task.rows - first : task.chunk;
+    const Matrix<const T> hidden{static_cast<const T*>(task.hidden) + first * d, d};
+    const Matrix<const T> made{logits, classes};
+    gemm<T>(count, classes, d, 1, hidden, table.transposed(), 0, {logits, classes});
+    parallel(count, [&](int64_t row) {
+      task.losses[first + row] =
+          row_loss(logits + row * classes, classes, task.targets[first + row], task.smoothing, gradient);
+    });
+    if (task.hidden_gradient != nullptr) {
+      gemm<T>(count, d, classes, 1, made, table, 0, {static_cast<T*>(task.hidden_gradient) + first * d, d});
+    }
+    if (task.table_gradient != nullptr) {
+      const T before = first == 0 ? 0 : 1;
+      gemm<T>(classes, d, count, 1, made.transposed(), hidden, before, {static_cast<T*>(task.table_gradient), d});
+    }
+  }
+}
+
+} // namespace
+
+extern "C" void KERNEL(cross_entropy)(const CrossEntropy* task, int32_t is_double) {
+  is_double ? cross_entropy<double>(*task) : cross_entropy<float>(*task);
+}
