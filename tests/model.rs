@@ -167,8 +167,11 @@ fn flat_parameters_are_the_models_own() {
     }
     let norm: f64 =
         expected.iter().map(|(_, g)| (g * 2.0).square().sum(Kind::Double).double_value(&[])).sum::<f64>().sqrt();
-    assert!((flat.clip(1.0).double_value(&[]) - norm).abs() < 1e-9 * norm);
-    assert!((flat.gradients.norm().double_value(&[]) - 1.0).abs() < 1e-6, "clipped to 1");
+    let (found, scale) = flat.clip(1.0).unwrap();
+    assert!((found.value().unwrap() - norm).abs() < 1e-9 * norm);
+    assert!((scale.value().unwrap() * norm - 1.0).abs() < 1e-6, "clipped to 1");
+    let unlimited = [0.0, 1e9].map(|limit| flat.clip(limit).unwrap().1.value().unwrap());
+    assert_eq!(unlimited, [1.0, 1.0]);
     flat.zero_gradients();
     assert_eq!(variables_by_name["embedding.table"].grad().abs().sum(Kind::Double).double_value(&[]), 0.0);
     // a step on the flat buffer moves the model

@@ -136,4 +136,38 @@ mod tests {
             assert!((&bias - &bias_r).abs().max().double_value(&[]) < 1e-6, "biases differ at decay {weight_decay}");
         }
     }
+
+    /// On several threads, with clipping and decay, in both kinds: what LibTorch's operations make of the same numbers.
+    #[test]
+    fn the_kernel_is_the_definition() {
+        for (kind, bound) in [(tch::Kind::Double, 1e-12), (tch::Kind::Float, 1e-6)] {
+            let numbers = |seed: f64| {
+                let x = Tensor::arange(100_003, (tch::Kind::Double, Device::Cpu));
+                ((x * 12.9898 + seed * 78.233).sin() * 43758.5453).sin().to_kind(kind)
+            };
+            let mut ours = [numbers(1.0), numbers(2.0), numbers(3.0).square()];
+            let mut theirs = [numbers(1.0), numbers(2.0), numbers(3.0).square()];
+            let (gradients, decayed) = (numbers(4.0) * 3.0, numbers(5.0).gt(0.0).to_kind(kind));
+            let settings = Numbers {
+                gradient_scale: 0.37,
+                beta1: 0.9,
+                beta2: 0.997,
+                epsilon: 1e-9,
+                rate: 0.02,
+                correction: 1.7,
+                decay: 0.01,
+            };
+            fn buffers<'a>(of: &'a mut [Tensor; 3], gradients: &'a Tensor, decayed: &'a Tensor) -> Buffers<'a> {
+                let [values, first, second] = of;
+                Buffers { values, gradients, first, second, decayed }
+            }
+            native::adam::step(buffers(&mut ours, &gradients, &decayed), settings).unwrap();
+            let scale = Tensor::from(0.37).to_kind(kind);
+            plain_step(buffers(&mut theirs, &gradients, &decayed), &scale, settings).unwrap();
+            for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+                let difference = (ours - theirs).abs().max().double_value(&[]);
+                assert!(difference < bound, "{kind:?} {index}: differ by {difference}");
+            }
+        }
+    }
 }
