@@ -272,6 +272,18 @@ fn each_problem_is_told_at_its_place() {
         (MT, "[train]\nwarmup = 0", "4:10: `warmup = 0` is below 1", "0"),
         (MT, "[train]\nlearning_rate = -1", "4:17: `learning_rate = -1` is outside (0, ∞)", "-1"),
         (MT, "[train]\nlabel_smoothing = 1", "4:19: `label_smoothing = 1` is outside [0, 1)", "1"),
+        (
+            MT,
+            "[train]\nprecision = \"float16\"",
+            "4:13: `precision` can't be `float16`",
+            "\"float16\"",
+        ),
+        (
+            MT,
+            "[train]\ntf32 = true\nprecision = \"bfloat16\"",
+            "4:8: `tf32 = true` has no effect with `precision = \"bfloat16\"`, which makes all products coarser than that",
+            "true",
+        ),
         (MT, "[decode]\nbeam = 0", "4:8: `beam = 0` is below 1", "0"),
         (MT, "[decode]\nlength_penalty = -0.5", "4:18: `length_penalty = -0.5` is outside [0, 10]", "-0.5"),
         (MT, "[model]\nd_ff = 9999999999999", "4:8: `d_ff = 9999999999999` is above 2147483647", "9999999999999"),

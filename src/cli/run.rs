@@ -12,6 +12,7 @@ use crate::train::interrupt::Interrupt;
 use crate::train::memory;
 use crate::train::outcome::{self, Circumstances};
 use crate::train::progress::{clock, Progress};
+use crate::train::threads;
 use crate::train::trainer::{self, Job};
 use anyhow::{bail, Context, Result};
 use std::fs::{File, TryLockError};
@@ -31,7 +32,7 @@ pub struct Args {
     /// Throw away what earlier calls left of these runs, and start again
     #[arg(long)]
     pub(super) fresh: bool,
-    /// Threads of one operation [default: all cores]
+    /// Threads of one operation [default: one a physical core]
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..=4096))]
     pub(super) threads: Option<i32>,
     /// Only the runs whose name contains this, such as `R+V` or `-s1`
@@ -90,9 +91,10 @@ impl Wanted {
 pub fn run(args: Args) -> Result<()> {
     let wanted = plans(&args)?;
     let device = device::resolve(args.device)?;
-    if let Some(threads) = args.threads {
-        tch::set_num_threads(threads);
+    for planned in wanted.iter().flat_map(Wanted::runs).filter(|_| !args.dry_run) {
+        device::check_precision(device, planned.run.train.precision).with_context(|| planned.name.clone())?;
     }
+    threads::choose(args.threads);
     memory::keep_freed();
     if args.fresh && !args.dry_run {
         start_again(&wanted)?;

@@ -27,27 +27,30 @@ struct SquaredNorm {
 namespace {
 
 template <typename T>
-void adam(const Adam& task) {
+void update(int64_t count, const Adam& task, T* __restrict values, const T* __restrict gradients, T* __restrict first,
+    T* __restrict second, const T* __restrict decayed) {
   const T scale = static_cast<T>(task.gradient_scale);
   const T keep1 = static_cast<T>(task.beta1), new1 = static_cast<T>(1 - task.beta1);
   const T keep2 = static_cast<T>(task.beta2), new2 = static_cast<T>(1 - task.beta2);
   const T epsilon = static_cast<T>(task.epsilon), rate = static_cast<T>(task.rate);
   const T correction = static_cast<T>(task.correction), decay = static_cast<T>(task.decay);
+  for (int64_t i = 0; i < count; ++i) {
+    const T gradient = gradients[i] * scale;
+    const T m = first[i] * keep1 + gradient * new1;
+    const T v = second[i] * keep2 + gradient * gradient * new2;
+    first[i] = m;
+    second[i] = v;
+    const T value = values[i] - decay * decayed[i] * values[i];
+    values[i] = value - rate * m / (std::sqrt(v) * correction + epsilon);
+  }
+}
+
+template <typename T>
+void adam(const Adam& task) {
   parallel_rows(task.count, part_count(task.count, 1), [&](int64_t, int64_t begin, int64_t end) {
-    T* __restrict values = static_cast<T*>(task.values);
-    T* __restrict first = static_cast<T*>(task.first);
-    T* __restrict second = static_cast<T*>(task.second);
-    const T* __restrict gradients = static_cast<const T*>(task.gradients);
-    const T* __restrict decayed = static_cast<const T*>(task.decayed);
-    for (int64_t i = begin; i < end; ++i) {
-      const T gradient = gradients[i] * scale;
-      const T m = first[i] * keep1 + gradient * new1;
-      const T v = second[i] * keep2 + gradient * gradient * new2;
-      first[i] = m;
-      second[i] = v;
-      const T value = values[i] - decay * decayed[i] * values[i];
-      values[i] = value - rate * m / (std::sqrt(v) * correction + epsilon);
-    }
+    update(end - begin, task, static_cast<T*>(task.values) + begin, static_cast<const T*>(task.gradients) + begin,
+        static_cast<T*>(task.first) + begin, static_cast<T*>(task.second) + begin,
+        static_cast<const T*>(task.decayed) + begin);
   });
 }
 

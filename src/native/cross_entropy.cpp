@@ -23,13 +23,34 @@ struct CrossEntropy {
 
 namespace {
 
+// The largest of x, of which a NaN is none; in lanes, since a plain loop does not vectorize where NaN may be.
+template <typename T>
+T largest(const T* x, int64_t count) {
+  constexpr int64_t LANES = 16;
+  T lanes[LANES];
+  for (int64_t k = 0; k < LANES; ++k) {
+    lanes[k] = x[0];
+  }
+  int64_t j = 0;
+  for (; j + LANES <= count; j += LANES) {
+    for (int64_t k = 0; k < LANES; ++k) {
+      lanes[k] = x[j + k] > lanes[k] ? x[j + k] : lanes[k];
+    }
+  }
+  T most = lanes[0];
+  for (int64_t k = 1; k < LANES; ++k) {
+    most = lanes[k] > most ? lanes[k] : most;
+  }
+  for (; j < count; ++j) {
+    most = x[j] > most ? x[j] : most;
+  }
+  return most;
+}
+
 // Loss of a row of logits x; with `gradient` x becomes its gradient.
 template <typename T>
 double row_loss(T* x, int64_t classes, int64_t target, double smoothing, bool gradient) {
-  T most = x[0];
-  for (int64_t j = 1; j < classes; ++j) {
-    most = x[j] > most ? x[j] : most;
-  }
+  const T most = largest(x, classes);
   const double wanted = x[target];
   double loss = 0;
   if (smoothing > 0) {

@@ -30,12 +30,12 @@ namespace {
 template <typename T>
 void feed_forward(const FeedForward& task) {
   const int64_t n = task.width;
-  const T* bias = static_cast<const T*>(task.bias);
+  const T* __restrict bias = static_cast<const T*>(task.bias);
   const Dropout dropout(task.rate, task.seed);
   parallel_rows(task.rows, part_count(task.rows, n), [&](int64_t, int64_t begin, int64_t end) {
     T factors[MOST_COLUMNS];
     for (int64_t row = begin; row < end; ++row) {
-      T* hidden = static_cast<T*>(task.hidden) + row * n;
+      T* __restrict hidden = static_cast<T*>(task.hidden) + row * n;
       // written so that a NaN stays one
       for (int64_t j = 0; j < n; ++j) {
         const T sum = hidden[j] + bias[j];
@@ -58,14 +58,15 @@ void feed_forward_backward(const FeedForwardBackward& task) {
   const int64_t n = task.width;
   const T scale = static_cast<T>(Dropout(task.rate, 0).scale);
   parallel_rows(task.rows, task.parts, [&](int64_t part, int64_t begin, int64_t end) {
-    T* sums = static_cast<T*>(task.partial_bias) + part * n;
+    T* __restrict sums = static_cast<T*>(task.partial_bias) + part * n;
     std::memset(sums, 0, static_cast<size_t>(n) * sizeof(T));
     for (int64_t row = begin; row < end; ++row) {
-      const T* hidden = static_cast<const T*>(task.hidden) + row * n;
-      T* gradient = static_cast<T*>(task.gradient) + row * n;
+      const T* __restrict hidden = static_cast<const T*>(task.hidden) + row * n;
+      T* __restrict gradient = static_cast<T*>(task.gradient) + row * n;
       for (int64_t j = 0; j < n; ++j) {
         // 0 below the relu's bend and where it was dropped
-        const T g = hidden[j] > 0 ? gradient[j] * scale : 0;
+        const T given = gradient[j] * scale;
+        const T g = hidden[j] > 0 ? given : 0;
         gradient[j] = g;
         sums[j] += g;
       }

@@ -48,17 +48,17 @@ namespace {
 template <typename T>
 void norm(const Norm& task) {
   const int64_t d = task.width;
-  const T* weight = static_cast<const T*>(task.weight);
-  const T* bias = static_cast<const T*>(task.bias);
+  const T* __restrict weight = static_cast<const T*>(task.weight);
+  const T* __restrict bias = static_cast<const T*>(task.bias);
   const Dropout dropout(task.rate, task.seed);
   parallel_rows(task.rows, part_count(task.rows, d), [&](int64_t, int64_t begin, int64_t end) {
     T factors[MOST_COLUMNS];
     for (int64_t row = begin; row < end; ++row) {
       const T* s = static_cast<const T*>(task.x) + row * d;
       if (task.branch != nullptr) {
-        const T* x = s;
-        const T* branch = static_cast<const T*>(task.branch) + row * d;
-        T* sum = static_cast<T*>(task.sum) + row * d;
+        const T* __restrict x = s;
+        const T* __restrict branch = static_cast<const T*>(task.branch) + row * d;
+        T* __restrict sum = static_cast<T*>(task.sum) + row * d;
         if (task.rate > 0) {
           columns_of(d, [&](int64_t first, int64_t count) {
             dropout.row(row, first, count, factors);
@@ -83,7 +83,7 @@ void norm(const Norm& task) {
         squares += (s[j] - mean) * (s[j] - mean);
       }
       const T scale = T(1) / std::sqrt(squares / static_cast<T>(d) + static_cast<T>(task.epsilon));
-      T* output = static_cast<T*>(task.output) + row * d;
+      T* __restrict output = static_cast<T*>(task.output) + row * d;
       for (int64_t j = 0; j < d; ++j) {
         output[j] = (s[j] - mean) * scale * weight[j] + bias[j];
       }
@@ -99,17 +99,17 @@ void norm(const Norm& task) {
 template <typename T>
 void norm_backward(const NormBackward& task) {
   const int64_t d = task.width;
-  const T* weight = static_cast<const T*>(task.weight);
+  const T* __restrict weight = static_cast<const T*>(task.weight);
   const Dropout dropout(task.rate, task.seed);
   parallel_rows(task.rows, task.parts, [&](int64_t part, int64_t begin, int64_t end) {
     T factors[MOST_COLUMNS];
-    T* weight_sums = static_cast<T*>(task.partial_weight) + part * d;
-    T* bias_sums = static_cast<T*>(task.partial_bias) + part * d;
+    T* __restrict weight_sums = static_cast<T*>(task.partial_weight) + part * d;
+    T* __restrict bias_sums = static_cast<T*>(task.partial_bias) + part * d;
     std::memset(weight_sums, 0, static_cast<size_t>(d) * sizeof(T));
     std::memset(bias_sums, 0, static_cast<size_t>(d) * sizeof(T));
     for (int64_t row = begin; row < end; ++row) {
-      const T* s = static_cast<const T*>(task.sum) + row * d;
-      const T* dy = static_cast<const T*>(task.output_gradient) + row * d;
+      const T* __restrict s = static_cast<const T*>(task.sum) + row * d;
+      const T* __restrict dy = static_cast<const T*>(task.output_gradient) + row * d;
       const T mean = static_cast<const T*>(task.means)[row], scale = static_cast<const T*>(task.scales)[row];
       T sum = 0, product = 0;
       for (int64_t j = 0; j < d; ++j) {
@@ -121,7 +121,7 @@ void norm_backward(const NormBackward& task) {
       }
       sum /= static_cast<T>(d);
       product /= static_cast<T>(d);
-      T* gradient = static_cast<T*>(task.gradient) + row * d;
+      T* __restrict gradient = static_cast<T*>(task.gradient) + row * d;
       if (task.sum_gradient != nullptr) {
         const T* before = static_cast<const T*>(task.sum_gradient) + row * d;
         for (int64_t j = 0; j < d; ++j) {
@@ -135,7 +135,7 @@ void norm_backward(const NormBackward& task) {
         }
       }
       if (task.branch_gradient != nullptr) {
-        T* branch = static_cast<T*>(task.branch_gradient) + row * d;
+        T* __restrict branch = static_cast<T*>(task.branch_gradient) + row * d;
         columns_of(d, [&](int64_t first, int64_t count) {
           dropout.row(row, first, count, factors);
           for (int64_t j = 0; j < count; ++j) {

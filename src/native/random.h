@@ -18,12 +18,14 @@ struct Dropout {
 
   // 0 or 1/(1 - rate) for each of `count` columns from `first`
   template <typename T>
-  void row(int64_t row, int64_t first, int64_t count, T* factors) const {
+  void row(int64_t row, int64_t first, int64_t count, T* __restrict factors) const {
     uint64_t key = mix(seed ^ mix(static_cast<uint64_t>(row)));
-    uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
-    for (int32_t j = 0; j < static_cast<int32_t>(count); ++j) {
-      uint32_t bits = mix((static_cast<uint32_t>(first + j) ^ low) * 0x9e3779b1U + high);
-      factors[j] = bits >= least ? static_cast<T>(scale) : static_cast<T>(0);
+    const uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
+    const uint32_t start = static_cast<uint32_t>(first), least = this->least;
+    const T scale = static_cast<T>(this->scale);
+    for (uint32_t j = 0; j < static_cast<uint32_t>(count); ++j) {
+      uint32_t bits = mix(((start + j) ^ low) * 0x9e3779b1U + high);
+      factors[j] = bits >= least ? scale : static_cast<T>(0);
     }
   }
 };

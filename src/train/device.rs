@@ -1,6 +1,7 @@
 //! Where tensors live: `--device auto|cpu|cuda`.
 
 use super::libtorch;
+use crate::experiment::Precision;
 use crate::terminal::tell;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -59,6 +60,18 @@ pub fn resolve(choice: DeviceChoice) -> anyhow::Result<Device> {
             }
         }
     }
+}
+
+/// An error where the device does not train in this precision.
+pub fn check_precision(device: Device, precision: Precision) -> anyhow::Result<()> {
+    if precision == Precision::Bfloat16 && device == Device::Cpu {
+        anyhow::bail!(
+            "train.precision = \"bfloat16\" is for CUDA, and the device is the CPU, whose bfloat16 products are far slower \
+             than those in float32 (0.3 against 150 GFLOP/s on the 2 cores where both were measured): leave the key out, or \
+             use --device cuda"
+        );
+    }
+    Ok(())
 }
 
 /// How a device is named in results: `cpu`, `cuda:0`.
@@ -162,6 +175,14 @@ mod tests {
         assert_eq!(resolve(DeviceChoice::Auto).unwrap(), Device::Cpu);
         let message = resolve(DeviceChoice::Cuda).unwrap_err().to_string();
         assert!(message.contains(&Flavour::loaded().to_string()), "{message}");
+    }
+
+    #[test]
+    fn bfloat16_is_for_cuda() {
+        let message = check_precision(Device::Cpu, Precision::Bfloat16).unwrap_err().to_string();
+        assert!(message.contains("train.precision") && message.contains("--device cuda"), "{message}");
+        check_precision(Device::Cuda(0), Precision::Bfloat16).unwrap();
+        check_precision(Device::Cpu, Precision::Float32).unwrap();
     }
 
     #[test]

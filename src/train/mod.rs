@@ -14,4 +14,5 @@ pub mod progress;
 pub mod schedule;
 pub mod step;
 pub mod tensorboard;
+pub mod threads;
 pub mod trainer;
