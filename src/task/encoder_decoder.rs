@@ -44,7 +44,7 @@ impl Batch {
     pub fn loss(self, model: &Seq2Seq, label_smoothing: f64, train: bool) -> Result<Tensor> {
         let memory = model.encode(&self.source, self.source_padding, train)?;
         let hidden = model.decode(&self.target_in, &memory, train)?;
-        Ok(cross_entropy(&hidden, &self.target_out, |hidden| model.logits(hidden), label_smoothing))
+        cross_entropy(&hidden, &self.target_out, model.table(), label_smoothing)
     }
 
     /// Histograms of the self-attention weights of both stacks.
