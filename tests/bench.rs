@@ -43,6 +43,22 @@ fn the_csv_has_a_line_for_every_mix_length_and_pass() {
     assert_eq!(v.split_whitespace().filter(|cell| *cell == "1.00").count(), 2, "V against itself: {v}");
 }
 
+/// An encoder's operator can't be causal: it is measured as it is, and the table and the CSV say so.
+#[test]
+fn operators_that_cannot_be_causal_are_measured_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("time.csv");
+    let named = ["--mix", "DC(kernel=3)", "--mix", "Lin", "--lengths", "6", "--csv", path.to_str().unwrap()];
+    let output = bench(&[&TINY[..], &named].concat());
+    assert!(output.status.success(), "{output:?}");
+    let rows: Vec<csv::StringRecord> =
+        csv::Reader::from_path(&path).unwrap().records().collect::<Result<_, _>>().unwrap();
+    let found: Vec<[&str; 2]> = rows.iter().map(|row| [&row[0], &row[5]]).collect();
+    assert_eq!(found, [["DC(kernel=3)", "true"], ["Lin", "false"], ["DC(kernel=3)", "true"], ["Lin", "false"]]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("heads 2, causal (not: Lin), float32"), "{text}");
+}
+
 #[test]
 fn memory_grows_with_what_is_kept_for_the_backward_pass() {
     let arguments = ["--mix", "V", "--lengths", "512", "--repeats", "1", "--seconds", "0", "--device", "cpu", "--json"];

@@ -254,15 +254,15 @@ fn all_our_experiments_plan() {
     let plans = synthesizer::experiment::plan_all(&["experiments".into()], Path::new("results")).unwrap();
     assert!(plans.len() > 25, "{}", plans.len());
     let all = ["V", "Rfix", "R", "FR", "D", "FD", "R+D", "D+V", "R+V"];
-    let (five, three) = (["V", "R", "D", "D+V", "R+V"], ["V", "FR", "FR+V"]);
+    let (five, four) = (["V", "R", "D", "D+V", "R+V"], ["V", "Lin", "FR", "FR+V"]);
     let expected: [(&str, &[&str], usize); 7] = [
         ("table1/news", &all, 1),
         ("table2/lm1b", &all, 1),
         ("table3/summarization", &five, 1),
         ("table3/dialogue", &five, 3),
         ("table6/news", &["V", "DC", "LC", "D", "R", "D+V", "R+V"], 1),
-        ("table7/agnews", &three, 3),
-        ("table7/reviews", &three, 3),
+        ("table7/agnews", &four, 3),
+        ("table7/reviews", &four, 3),
     ];
     for (column, mixes, seeds) in expected {
         let path = PathBuf::from(format!("experiments/mini/{column}.toml"));

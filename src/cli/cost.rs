@@ -225,9 +225,10 @@ fn table(counted: &[Counted]) -> String {
     ];
     let mut text = lay_out(&headings, &rows, 2);
     text.push_str(
-        "\npaper, a head: the paper's Table 1 (l = max_length, d = width; m = hidden, r = rank), without biases, for one head as\n\
-         wide as the layer. counted: the same, counted in a real layer of one head. logits: parameters that make logits in this layer\n\
-         (of an operator: its own), all heads and biases. trainable, total: the whole layer with value, output and alpha; total has fixed ones too.\n\
+        "\npaper, a head: the paper's Table 1 (l = max_length, d = width; m = hidden, r = rank, w = kernel), without biases, for\n\
+         one head as wide as the layer; LC, DC, Lin, FFT and Mixer are counted likewise. counted: the same, counted in a real layer of one\n\
+         head. logits: parameters that make logits in this layer (LC to Mixer: their own), all heads and biases. trainable, total: the whole\n\
+         layer with value, output and alpha; total has fixed ones too.\n\
          attention FLOPs: layer FLOPs without the value and output projections. `synthesizer cost --help` defines FLOPs.\n",
     );
     text

@@ -135,12 +135,23 @@ fn table(rows: &[Row], length: i64) -> String {
         "MiB",
     ];
     format!(
-        "length {length}: batch {}, d_model {}, heads {}, causal, float32, {}, {} threads\n{}\n",
+        "length {length}: batch {}, d_model {}, heads {}, {}, float32, {}, {} threads\n{}\n",
         first.batch,
         first.d_model,
         first.heads,
+        causality(&firsts),
         first.device,
         first.threads,
         lay_out(&headings, &cells, 1)
     )
+}
+
+/// `causal`, with the mixes that are not.
+fn causality(rows: &[&Row]) -> String {
+    let open: Vec<&str> = rows.iter().filter(|row| !row.causal).map(|row| row.mix.as_str()).collect();
+    if open.is_empty() {
+        "causal".into()
+    } else {
+        format!("causal (not: {})", open.join(", "))
+    }
 }
