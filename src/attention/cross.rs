@@ -11,12 +11,12 @@ use tch::{no_grad, Tensor};
 /// Multi-head attention of x [B, T, d] to a memory [B, S, d]: softmax(Q Kᵀ/√d_h) V.
 #[derive(Debug)]
 pub struct CrossAttention {
-    query: Linear,
-    key: Linear,
-    value: Linear,
-    output: Linear,
-    d_model: i64,
-    heads: i64,
+    pub(super) query: Linear,
+    pub(super) key: Linear,
+    pub(super) value: Linear,
+    pub(super) output: Linear,
+    pub(super) d_model: i64,
+    pub(super) heads: i64,
     dropout: f64,
     form: Form,
 }

@@ -3,6 +3,7 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Linear as Product};
+use super::frozen::Form;
 use super::heads::{linear, split, xavier};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
@@ -100,6 +101,10 @@ impl Function for Dense {
 
     fn logits(&self, x: &Tensor) -> Tensor {
         self.scores(x, x.size()[1])
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::Dense { w1: &self.w1, w2: &self.w2, b2: &self.b2 })
     }
 
     fn step(&self, x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {

@@ -3,6 +3,7 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Linear as Product};
+use super::frozen::Form;
 use super::heads::{linear, split};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
@@ -89,6 +90,10 @@ impl Function for DotProduct {
 
     fn logits(&self, x: &Tensor) -> Tensor {
         self.queries(x).matmul(&self.keys(x).transpose(2, 3))
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::DotProduct { query: &self.query, key: &self.key, scale: self.scale })
     }
 
     fn step(&self, x: &Tensor, _position: i64, cache: &mut Cache) -> Tensor {

@@ -2,6 +2,7 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Table};
+use super::frozen::Form;
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use crate::native::attention::Part;
@@ -81,6 +82,10 @@ impl Function for FactorizedRandom {
     fn part(&self, x: &Tensor) -> Part {
         let cut = |factor: &Tensor| factor.narrow(1, 0, x.size()[1]).unsqueeze(0);
         Part::Product { queries: cut(&self.r1), keys: cut(&self.r2), scale: 1.0, bias: None }
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::Table(self.r1.matmul(&self.r2.transpose(1, 2))))
     }
 
     fn step(&self, _x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {

@@ -60,6 +60,11 @@ impl Mixture {
         self.functions.iter().map(|_| Cache::default()).collect()
     }
 
+    /// The functions, in the order of the terms.
+    pub fn functions(&self) -> impl Iterator<Item = &dyn Function> {
+        self.functions.iter().map(|function| function.as_ref())
+    }
+
     /// Whether the logits differ between the rows of a batch.
     pub fn depends_on_input(&self) -> bool {
         self.functions.iter().any(|function| function.depends_on_input())

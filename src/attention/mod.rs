@@ -14,6 +14,7 @@ mod error;
 pub mod factorized_dense;
 pub mod factorized_random;
 pub mod fourier;
+pub mod frozen;
 pub mod fused;
 mod heads;
 pub mod linformer;

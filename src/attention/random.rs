@@ -3,6 +3,7 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Table};
+use super::frozen::Form;
 use super::registry::{Entry, Function, Kind, Shape};
 use super::AttentionError;
 use crate::native::attention::Part;
@@ -74,6 +75,10 @@ impl Function for Random {
 
     fn part(&self, x: &Tensor) -> Part {
         Part::Table(self.cut(x.size()[1]))
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::Table(self.r.shallow_clone()))
     }
 
     fn step(&self, _x: &Tensor, position: i64, _cache: &mut Cache) -> Tensor {

@@ -3,6 +3,7 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Input, Operations};
+use super::frozen::Form;
 use super::operator;
 use super::{
     convolution, dense, dot_product, factorized_dense, factorized_random, fourier, linformer, mixer, random,
@@ -121,6 +122,11 @@ pub trait Function: Debug + Send {
 
     /// What those logits are made of, for the forms of [`super::fused`]: they never stand in memory for all heads and rows.
     fn part(&self, x: &Tensor) -> Part;
+
+    /// Its weights in a form that the kernels for generation know; none if it has another.
+    fn form(&self) -> Option<Form<'_>> {
+        None
+    }
 
     /// Whether the logits differ between the rows of a batch.
     fn depends_on_input(&self) -> bool {

@@ -13,8 +13,8 @@ use tch::{Device, Tensor};
 #[derive(Debug)]
 pub(super) struct Weighted {
     heads: i64,
-    value: Linear,
-    output: Linear,
+    pub(super) value: Linear,
+    pub(super) output: Linear,
     pub(super) mixture: Mixture,
     causal: Option<Causal>,
 }

@@ -1,11 +1,10 @@
 //! `synthesizer generate`.
 
-use crate::experiment::Run;
 use crate::task::{self, Cut};
 use crate::terminal::tell;
 use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
@@ -27,14 +26,7 @@ pub struct Args {
 
 /// Reads lines from stdin, writes one line for each.
 pub fn run(args: Args) -> Result<()> {
-    let config = args.run_dir.join("config.toml");
-    let text = std::fs::read_to_string(&config)
-        .with_context(|| format!("{}: cannot read; give the folder of a run", config.display()))?;
-    let run = Run::from_toml(&text).with_context(|| format!("{}: not a resolved run", config.display()))?;
-    let weights = checkpoint::final_file(&args.run_dir);
-    if !weights.exists() {
-        bail!("{}: there are no weights; train the run first (checkpoints are not committed)", weights.display());
-    }
+    let (run, weights) = super::run_folder::read(&args.run_dir)?;
     let device = device::resolve(args.device)?;
     let mut generator = task::build_generator(&run, &args.run_dir, device)?;
     checkpoint::load_weights(&weights, generator.variables_mut())?;

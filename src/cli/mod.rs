@@ -10,6 +10,7 @@ pub mod generate;
 pub mod parity;
 pub mod report;
 pub mod run;
+mod run_folder;
 mod side_by_side;
 pub mod validate;
 

@@ -22,12 +22,12 @@
 //! ones the earlier.
 //!
 //! **Cost.** One transfer from the device a step. The state is reordered only when a hypothesis branches, or when a
-//! quarter of its rows are dead; until then dead rows are stepped along with any token.
+//! quarter of its rows are dead (any, where the model reorders cheaply); until then dead rows are stepped along with any token.
 
+use super::by_tensor::ByTensor;
 use super::constraints::Constraints;
-use super::Stepper;
+use super::{Likeliest, Proposer, Stepper};
 use std::cmp::Ordering;
-use tch::{Device, Kind, Tensor};
 
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,13 +138,6 @@ struct Candidate {
     log_probability: f64,
 }
 
-/// The likeliest tokens of each state row, likeliest first, equal ones by id.
-struct Likeliest {
-    count: usize,
-    log_probabilities: Vec<f64>,
-    tokens: Vec<f64>,
-}
-
 /// The best sequence for each of `rows` rows, in their order. The state of `stepper` has `rows` rows at first; its size
 /// changes while searching, and what it holds at the end is of no use.
 ///
@@ -157,6 +150,14 @@ pub fn beam_search(
     rows: usize,
     options: &BeamOptions,
 ) -> Result<Vec<Hypothesis>, BeamError> {
+    search(&mut ByTensor(stepper), rows, options)
+}
+
+/// As [`beam_search`], with a model that gives the likeliest tokens alone.
+///
+/// # Errors
+/// Those of [`beam_search`].
+pub fn search(proposer: &mut dyn Proposer, rows: usize, options: &BeamOptions) -> Result<Vec<Hypothesis>, BeamError> {
     if options.beam == 0 {
         return Err(BeamError::ZeroBeam);
     }
@@ -174,9 +175,9 @@ pub fn beam_search(
     let mut slots = rows;
     let mut position = 0;
     while batch.iter().any(|row| !row.alive.is_empty()) {
-        slots = arrange(stepper, &mut batch, slots);
+        slots = arrange(proposer, &mut batch, slots);
         position += 1;
-        let likeliest = step(stepper, &batch, slots, position, options)?;
+        let likeliest = step(proposer, &batch, slots, position, options)?;
         for row in &mut batch {
             if !row.alive.is_empty() {
                 advance(row, &likeliest, position, options)?;
@@ -195,43 +196,37 @@ fn length_penalty(length: usize, alpha: f64) -> f64 {
 }
 
 /// Gives each alive hypothesis a state row of its own, and returns how many state rows there are.
-fn arrange(stepper: &mut dyn Stepper, batch: &mut [Row], slots: usize) -> usize {
-    let parents: Vec<i64> = batch.iter().flat_map(|row| &row.alive).map(|alive| alive.slot as i64).collect();
+fn arrange(proposer: &mut dyn Proposer, batch: &mut [Row], slots: usize) -> usize {
+    let parents: Vec<usize> = batch.iter().flat_map(|row| &row.alive).map(|alive| alive.slot).collect();
     let mut used = vec![false; slots];
-    let branched = parents.iter().any(|&slot| std::mem::replace(&mut used[slot as usize], true));
-    let worth_dropping = 4 * parents.len() <= 3 * slots;
+    let branched = parents.iter().any(|&slot| std::mem::replace(&mut used[slot], true));
+    let worth_dropping =
+        if proposer.reorders_cheaply() { parents.len() < slots } else { 4 * parents.len() <= 3 * slots };
     if !branched && !worth_dropping {
         return slots;
     }
     for (slot, alive) in batch.iter_mut().flat_map(|row| &mut row.alive).enumerate() {
         alive.slot = slot;
     }
-    stepper.reorder(&Tensor::from_slice(&parents));
+    proposer.reorder(&parents);
     parents.len()
 }
 
 /// Appends the last token of each alive hypothesis to its state row, and reads what may come next.
 fn step(
-    stepper: &mut dyn Stepper,
+    proposer: &mut dyn Proposer,
     batch: &[Row],
     slots: usize,
     position: usize,
     options: &BeamOptions,
 ) -> Result<Likeliest, BeamError> {
-    let mut last = vec![i64::from(options.begin); slots];
+    let mut last = vec![options.begin; slots];
     for alive in batch.iter().flat_map(|row| &row.alive) {
-        last[alive.slot] = i64::from(*alive.tokens.last().unwrap_or(&options.begin));
+        last[alive.slot] = *alive.tokens.last().unwrap_or(&options.begin);
     }
-    let scores =
-        stepper.step(&Tensor::from_slice(&last)).map_err(|source| BeamError::Model { position, source })?.detach();
-    match scores.size()[..] {
-        [r, v] if r == slots as i64 && v > 0 => {
-            let alive = batch.iter().flat_map(|row| &row.alive).map(|alive| (alive.slot, &alive.tokens[..]));
-            let allowed = options.constraints().apply(scores, alive, position)?;
-            likeliest(&allowed, candidates(options.beam))
-        }
-        _ => Err(BeamError::Shape { rows: slots, got: scores.size() }),
-    }
+    let hypotheses = batch.iter().flat_map(|row| &row.alive).map(|alive| (alive.slot, &alive.tokens[..]));
+    let bans = options.constraints().bans(hypotheses, position);
+    proposer.propose(&last, &bans, candidates(options.beam), position)
 }
 
 /// How many continuations of a row are looked at.
@@ -241,39 +236,6 @@ fn candidates(beam: usize) -> usize {
     } else {
         2 * beam
     }
-}
-
-/// The `count` likeliest tokens of each row of `scores` [R, vocabulary].
-fn likeliest(scores: &Tensor, count: usize) -> Result<Likeliest, BeamError> {
-    let rows = scores.size()[0] as usize;
-    let vocabulary = scores.size()[1] as usize;
-    let count = count.min(vocabulary);
-    if count == 1 {
-        // Of equal values max takes the first.
-        let (values, tokens) = scores.f_max_dim(1, true)?;
-        return fetch(&values, &tokens, 1);
-    }
-    // topk picks any of equal values. One value more tells whether that matters: then a stable sort decides.
-    let seen = (count + 1).min(vocabulary);
-    let (values, tokens) = scores.f_topk(seen as i64, 1, true, true)?;
-    let mut found = fetch(&values, &tokens, seen)?;
-    let tied = (0..rows).any(|row| {
-        let values = &found.log_probabilities[row * seen..][..seen];
-        seen > count && values[count - 1] == values[count] && values[count] > f64::NEG_INFINITY
-    });
-    if tied {
-        let (values, tokens) = scores.f_sort_stable(true, 1, true)?;
-        found = fetch(&values.f_narrow(1, 0, seen as i64)?, &tokens.f_narrow(1, 0, seen as i64)?, seen)?;
-    }
-    Ok(found)
-}
-
-/// Values and token ids [R, count] on the host, in one transfer: ids below 2^53 are exact in float64.
-fn fetch(values: &Tensor, tokens: &Tensor, count: usize) -> Result<Likeliest, BeamError> {
-    let both = Tensor::f_stack(&[values.f_to_kind(Kind::Double)?, tokens.f_to_kind(Kind::Double)?], 0)?;
-    let mut log_probabilities = Vec::<f64>::try_from(both.f_to_device(Device::Cpu)?.f_reshape([-1])?)?;
-    let tokens = log_probabilities.split_off(log_probabilities.len() / 2);
-    Ok(Likeliest { count, log_probabilities, tokens })
 }
 
 /// Better first: higher score, then the better parent, then the smaller token.
@@ -291,7 +253,7 @@ fn advance(row: &mut Row, likeliest: &Likeliest, position: usize, options: &Beam
                 return Err(BeamError::NotANumber { position });
             }
             if log_probability > f64::NEG_INFINITY {
-                continuations.push(Candidate { parent, token: likeliest.tokens[i] as u32, log_probability });
+                continuations.push(Candidate { parent, token: likeliest.tokens[i], log_probability });
             }
         }
     }

@@ -1,7 +1,5 @@
 //! What a hypothesis may not contain, whatever the model says: an end mark too early, the same n-gram twice.
 
-use tch::{TchError, Tensor};
-
 /// Limits on hypotheses. 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Constraints {
@@ -19,32 +17,24 @@ impl Constraints {
         position > self.min_length && (self.no_repeat_ngram == 0 || position <= self.no_repeat_ngram)
     }
 
-    /// Log-probabilities [R, vocabulary] of the token at `position`, with -inf where it is not allowed, given the state row
-    /// and the tokens of each hypothesis. Rows of no hypothesis stay as they are.
-    pub(super) fn apply<'a>(
+    /// The pairs (state row, token) that may not come at `position`, given the state row and the tokens of each hypothesis, in
+    /// order of rows. A pair may come twice.
+    pub(super) fn bans<'a>(
         &self,
-        log_probabilities: Tensor,
         hypotheses: impl Iterator<Item = (usize, &'a [u32])>,
         position: usize,
-    ) -> Result<Tensor, TchError> {
+    ) -> Vec<[u32; 2]> {
         if self.free(position) {
-            return Ok(log_probabilities);
+            return Vec::new();
         }
-        let vocabulary = log_probabilities.size()[1];
-        let mut places = Vec::new();
-        for (row, tokens) in hypotheses {
-            let row = row as i64 * vocabulary;
-            let end = (position <= self.min_length).then_some(self.end);
-            let banned = repeating(tokens, self.no_repeat_ngram).chain(end);
-            places.extend(banned.map(|token| row + i64::from(token)));
-        }
-        if places.is_empty() {
-            return Ok(log_probabilities);
-        }
-        let places = Tensor::from_slice(&places).f_to_device(log_probabilities.device())?;
-        // A copy: what the model gave may be its own.
-        let flat = log_probabilities.f_reshape([-1])?.f_index_fill(0, &places, f64::NEG_INFINITY)?;
-        flat.f_reshape(log_probabilities.size())
+        let mut bans: Vec<[u32; 2]> = hypotheses
+            .flat_map(|(row, tokens)| {
+                let end = (position <= self.min_length).then_some(self.end);
+                repeating(tokens, self.no_repeat_ngram).chain(end).map(move |token| [row as u32, token])
+            })
+            .collect();
+        bans.sort_unstable();
+        bans
     }
 }
 
@@ -59,7 +49,6 @@ fn repeating(tokens: &[u32], order: usize) -> impl Iterator<Item = u32> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tch::Kind;
 
     #[test]
     fn a_token_repeats_if_it_ends_an_ngram_that_was_there() {
@@ -75,14 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_banned_is_lost_and_the_models_tensor_stays() {
-        let given = Tensor::from_slice(&[-1.0f32, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0, -8.0]).reshape([2, 4]);
+    fn bans_are_of_rows_in_order() {
         let constraints = Constraints { min_length: 3, no_repeat_ngram: 2, end: 0 };
-        let hypotheses = [(1, &[2u32, 3, 2][..])];
-        let masked = constraints.apply(given.shallow_clone(), hypotheses.into_iter(), 3).unwrap();
-        let never = f32::NEG_INFINITY;
-        let expected = [-1.0, -2.0, -3.0, -4.0, never, -6.0, -7.0, never];
-        assert_eq!(Vec::<f32>::try_from(masked.reshape([-1])).unwrap(), expected);
-        assert_eq!(given.sum(Kind::Float).double_value(&[]), -36.0);
+        let hypotheses = [(4, &[7u32, 7][..]), (1, &[2, 3, 2])];
+        assert_eq!(constraints.bans(hypotheses.into_iter(), 3), [[1, 0], [1, 3], [4, 0], [4, 7]]);
+        assert_eq!(constraints.bans(hypotheses.into_iter(), 4), [[1, 3], [4, 7]]);
+        let free = Constraints { no_repeat_ngram: 0, ..constraints };
+        assert!(free.bans(hypotheses.into_iter(), 4).is_empty());
     }
 }

@@ -7,9 +7,9 @@ use tch::{nn, IndexOp, Kind, Tensor};
 /// E [vocabulary, d], used by encoder, decoder and softmax alike.
 #[derive(Debug)]
 pub struct Embedding {
-    table: Tensor,
-    positions: Tensor,
-    scale: f64,
+    pub(super) table: Tensor,
+    pub(super) positions: Tensor,
+    pub(super) scale: f64,
     dropout: f64,
 }
 

@@ -8,13 +8,13 @@ use tch::nn::{self, Init, Linear, Path};
 use tch::{TchError, Tensor};
 
 /// ε of every layer norm (Tensor2Tensor's).
-const EPSILON: f64 = 1e-6;
+pub const EPSILON: f64 = 1e-6;
 
 /// Layer normalization over the last dimension: γ·(x − mean)/√(variance + ε) + β.
 #[derive(Debug)]
 pub struct Norm {
-    weight: Tensor,
-    bias: Tensor,
+    pub(super) weight: Tensor,
+    pub(super) bias: Tensor,
 }
 
 impl Norm {
@@ -63,8 +63,8 @@ pub fn dropout(x: Tensor, rate: f64, train: bool) -> Result<Tensor, TchError> {
 /// w2(dropout(relu(w1 x))).
 #[derive(Debug)]
 pub struct FeedForward {
-    w1: Linear,
-    w2: Linear,
+    pub(super) w1: Linear,
+    pub(super) w2: Linear,
     dropout: f64,
 }
 

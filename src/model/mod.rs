@@ -2,6 +2,7 @@
 
 pub mod classifier;
 pub mod cost;
+pub mod cpu_decoder;
 pub mod cross_entropy;
 pub mod decoder;
 pub mod embedding;
@@ -102,6 +103,22 @@ pub enum ModelError {
         length: i64,
         /// N.
         max_length: i64,
+    },
+    /// A step of other rows than the state has.
+    #[error("a step was given {tokens} tokens for {rows} rows")]
+    Rows {
+        /// Tokens given.
+        tokens: usize,
+        /// Rows of the state.
+        rows: usize,
+    },
+    /// A token beyond the embedding.
+    #[error("token {token} is not in the vocabulary of {vocabulary}")]
+    Token {
+        /// Its id.
+        token: u32,
+        /// Ids are below this.
+        vocabulary: usize,
     },
 }
 

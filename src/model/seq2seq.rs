@@ -1,5 +1,6 @@
 //! Encoder-decoder Transformer with one embedding for source, target and softmax.
 
+use super::cpu_decoder::CpuDecoder;
 use super::decoder::{Decoder, DecoderState, Memory};
 use super::embedding::Embedding;
 use super::encoder::Encoder;
@@ -51,6 +52,11 @@ impl Seq2Seq {
     /// A state for generating from `memory`, a row for each of its rows.
     pub fn start(&self, memory: &Memory) -> Result<DecoderState, ModelError> {
         self.decoder.start(Some(memory))
+    }
+
+    /// The decoder as the CPU's kernels read it, with the weights of this moment; none where the plain steps must do.
+    pub fn cpu_decoder(&self) -> Result<Option<CpuDecoder>, ModelError> {
+        CpuDecoder::new(&self.embedding, &self.decoder)
     }
 
     /// Last tokens `[R]` -> logits [R, vocabulary] of the next.

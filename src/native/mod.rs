@@ -30,6 +30,7 @@ macro_rules! kernels {
 pub mod adam;
 pub mod attention;
 pub mod cross_entropy;
+pub mod decode;
 pub mod device;
 pub mod dropout;
 pub mod feed_forward;

@@ -6,8 +6,8 @@
 
 use super::attention_view::{Histogram, VIEWED_ROWS};
 use super::encoder_decoder::Batch;
-use super::sequence_to_sequence::Writer;
 use super::tokens::{self, held_out, marked, TrainingRows};
+use super::writer::Writer;
 use super::{Answer, BatchLoss, Cut, DevScore, Generator, Metric, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;

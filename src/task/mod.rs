@@ -11,6 +11,7 @@ pub mod sequence_to_sequence;
 pub mod summarization;
 pub mod tokens;
 pub mod translation;
+pub mod writer;
 
 use crate::attention::cost::CostError;
 use crate::attention::SelfAttention;
@@ -24,13 +25,14 @@ use classification::{Classification, Labeller, Labels};
 use dialogue::Dialogue;
 use language_modelling::{Completer, LanguageModelling};
 use masked_language_modelling::{GapFiller, MaskedLanguageModelling};
-use sequence_to_sequence::{SequenceToSequence, Writer};
+use sequence_to_sequence::SequenceToSequence;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use summarization::Summarization;
 use tch::{nn, Device, Tensor};
 use tokens::TrainingRows;
 use translation::Translation;
+use writer::Writer;
 
 /// A metric's name, such as `dev.bleu`, and its value: a number, or a text such as a signature.
 pub type Metric = (String, serde_json::Value);

@@ -1,6 +1,7 @@
 //! `synthesizer bench`: time and memory, one file a kind of work.
 
 mod attention;
+mod decode;
 mod train;
 
 use anyhow::Context;
@@ -24,6 +25,12 @@ that a slow moment of the machine falls on all. Given are the median and the 10%
 warm up, are left out. Memory is the highest resident memory during one pass above what weights and input take, by Linux's \
 high-water mark; it is not measured on CUDA.")]
     Attention(attention::Args),
+    /// Sentences a second of models that write, greedy and by beam, on the test set
+    #[command(after_long_help = "\
+All sentences of the test set are decoded, sorted by length, in batches; a run is all of them, the first one, which warms up, is \
+left out. On the CPU in float32 every thread decodes batches of its own. With --peer a loop in PyTorch that caches keys and \
+values, benches/torch_decode.py, does the same with the same weights, in turn with ours.")]
+    Decode(decode::Args),
     /// Training steps of experiment files: tokens a second, and where the time goes
     #[command(after_long_help = "\
 Runs the trainer's own step on the first batches of the file's own corpus, and writes nothing but what is asked for: no \
@@ -35,6 +42,7 @@ checkpoint, no log. The steps that warm up are left out.")]
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.what {
         What::Attention(args) => attention::run(args),
+        What::Decode(args) => decode::run(args),
         What::Train(args) => train::run(args),
     }
 }
