@@ -97,7 +97,7 @@ endif
 	@if [ -z '$(FRESH)' ] && [ -e $(TABLE)/time.stamp ] && [ -s $(TABLE)/time.csv ]; then \
 	  echo '$(TABLE)/time.csv is there already (FRESH=1 measures again)'; \
 	else \
-	  $(SYNTHESIZER) bench attention --device $(DEVICE) --csv $(TABLE)/time.csv.tmp; mv $(TABLE)/time.csv.tmp $(TABLE)/time.csv; touch $(TABLE)/time.stamp; \
+	  $(SYNTHESIZER) bench attention --part layer --device $(DEVICE) --csv $(TABLE)/time.csv.tmp; mv $(TABLE)/time.csv.tmp $(TABLE)/time.csv; touch $(TABLE)/time.stamp; \
 	fi
 	$(SYNTHESIZER) report $(TABLE)
 

@@ -6,7 +6,6 @@ By ours:   torch_peer.py serve     (one JSON request a line in, one JSON answer 
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -51,6 +50,7 @@ def line(work, args):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, help="threads of one operation (default: PyTorch's choice)")
+    parser.add_argument("--stock-allocator", action="store_true", help="do not have the allocator keep freed memory")
     commands = parser.add_subparsers(dest="part", required=True)
     commands.add_parser("serve", help="answer requests from standard input")
     for part in ("core", "layer"):
@@ -66,7 +66,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.threads:
         torch.set_num_threads(args.threads)
-    if not os.environ.get("NOKEEP"): measure.keep_freed()
+    if not args.stock_allocator:
+        measure.keep_freed()
     if args.part == "serve":
         serve(sys.stdin, sys.stdout)
         return

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from .logits import FUNCTIONS, linear, split
 from .mix import parse
+from .operators import OPERATORS
 
 
 def causal_mask(length: int) -> torch.Tensor:
@@ -57,6 +58,8 @@ class FusedCore(Core):
     @staticmethod
     def fits(terms: list) -> bool:
         """V alone, or any mix of R, Rfix and FR."""
+        if terms[0].name in OPERATORS:
+            return False
         return [term.name for term in terms] == ["V"] or not any(FUNCTIONS[term.name].depends_on_input for term in terms)
 
     def forward(self, inputs: list, values: torch.Tensor, alpha=None, padding=None) -> torch.Tensor:
@@ -98,3 +101,11 @@ class Attention(nn.Module):
         inputs = [{**function.project(x), **function.weights()} for function in functions]
         context = self.core(inputs, split(self.value(x), self.heads), self.alpha, padding)
         return self.output(context)
+
+
+def layer_of(mix, d_model, heads, max_length, causal, dropout=0.0, core=Core) -> nn.Module:
+    """The layer of any mix: an operator stands alone."""
+    first = parse(mix)[0]
+    if first.name in OPERATORS:
+        return OPERATORS[first.name](first, d_model, heads, max_length, causal, dropout)
+    return Attention(mix, d_model, heads, max_length, causal, dropout, core)

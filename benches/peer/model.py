@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .attention import Attention, Core
+from .attention import Core, layer_of
 from .logits import linear
 
 EPSILON = 1e-6
@@ -89,7 +89,7 @@ class Layer(nn.Module):
         width = sizes["d_model"]
         self.attention_norm = nn.LayerNorm(width, eps=EPSILON)
         mix, heads, longest = sizes["mix"], sizes["heads"], sizes["max_length"]
-        self.attention = Attention(mix, width, heads, longest, causal, sizes["attention_dropout"], core)
+        self.attention = layer_of(mix, width, heads, longest, causal, sizes["attention_dropout"], core)
         self.cross_norm = nn.LayerNorm(width, eps=EPSILON) if cross else None
         self.cross = cross(sizes) if cross else None
         self.feed_forward_norm = nn.LayerNorm(width, eps=EPSILON)

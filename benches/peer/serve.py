@@ -19,9 +19,9 @@ class Server:
     def hello(self):
         return {"torch": torch.__version__, "threads": torch.get_num_threads(), "cpu": measure.cpu()}
 
-    def attention(self, part, mix, form, length, batch, d_model, heads):
+    def attention(self, part, mix, form, length, batch, d_model, heads, causal):
         self.subject = None
-        self.subject = Subject(part, mix, form, length, batch, d_model, heads)
+        self.subject = Subject(part, mix, form, length, batch, d_model, heads, causal)
         return {}
 
     def seconds(self, passed, count):

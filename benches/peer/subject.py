@@ -2,9 +2,10 @@
 
 import torch
 
-from .attention import Attention, Core, FusedCore, split
+from .attention import Core, FusedCore, layer_of, split
 from .logits import FUNCTIONS
 from .mix import parse
+from .operators import OPERATORS
 
 FORMS = ("eager", "compile", "fused")
 
@@ -22,12 +23,12 @@ def core_of(form: str, mix: str) -> type:
 
 
 class Subject:
-    """Float32, causal, no dropout, no padding, N = L; gradients of all inputs and weights."""
+    """Float32, no dropout, no padding, N = L; gradients of all inputs and weights."""
 
-    def __init__(self, part, mix, form, length, batch, d_model, heads):
+    def __init__(self, part, mix, form, length, batch, d_model, heads, causal=True):
         torch.manual_seed(0)
         build = {"core": self.core, "layer": self.layer}[part]
-        module, inputs, trained = build(mix, core_of(form, mix), length, batch, d_model, heads)
+        module, inputs, trained = build(mix, core_of(form, mix), length, batch, d_model, heads, causal)
         self.leaves = trained + [weight for weight in module.parameters() if weight.requires_grad]
         self.module, self.inputs = module, inputs
         if form == "compile":
@@ -36,13 +37,15 @@ class Subject:
         self.gradient = torch.randn(batch, length, d_model)
 
     @staticmethod
-    def layer(mix, core, length, batch, d_model, heads):
+    def layer(mix, core, length, batch, d_model, heads, causal):
         x = torch.randn(batch, length, d_model, requires_grad=True)
-        return Attention(mix, d_model, heads, length, causal=True, core=core), (x,), [x]
+        return layer_of(mix, d_model, heads, length, causal, core=core), (x,), [x]
 
     @staticmethod
-    def core(mix, core, length, batch, d_model, heads):
+    def core(mix, core, length, batch, d_model, heads, causal):
         terms = parse(mix)
+        if terms[0].name in OPERATORS:
+            raise Unfit(f"{mix} has no core apart from its layer")
         functions = [FUNCTIONS[term.name](term, d_model, heads, length) for term in terms]
         x = torch.randn(batch, length, d_model)
         leaves = []
@@ -60,7 +63,7 @@ class Subject:
             inputs.append({**projected, **weights})
         values = leaf(split(torch.randn(batch, length, d_model), heads))
         alpha = leaf(torch.zeros(len(terms), heads)) if len(terms) > 1 else None
-        return core(terms, length, True, 0.0), (inputs, values, alpha), leaves
+        return core(terms, length, causal, 0.0), (inputs, values, alpha), leaves
 
     def forward(self):
         # no_grad and not inference_mode: the same tensors take part in both passes.

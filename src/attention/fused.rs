@@ -60,24 +60,38 @@ pub fn attend(
     attention::attend(request).map_err(|error| AttentionError::Kernel(error.to_string()))
 }
 
+/// The same step by step: logits, mask, softmax, dropout, product.
+pub(super) fn plain(parts: &[Part], weights: Option<&Tensor>, values: &Tensor, visibility: Visibility) -> Tensor {
+    let Visibility { causal, padding, dropout } = visibility;
+    let causal = causal.map(|causal| causal.cut(values.size()[2], values.device()));
+    let mask = Mask::new(causal, padding);
+    let logits = sum(parts.iter().enumerate().map(|(index, part)| weighted(logits(part), weights, index)));
+    // Logits of one unweighted table are the table itself.
+    let in_place = !parts.iter().all(Part::is_shared);
+    apply(Mask::softmax(mask.as_ref(), logits, in_place), values, mask.as_ref(), dropout)
+}
+
+/// A tensor [.., h, .., ..] of part `index` times its weight.
+fn weighted(tensor: Tensor, weights: Option<&Tensor>, index: usize) -> Tensor {
+    match weights {
+        Some(weights) => tensor * weights.get(index as i64).unsqueeze(-1).unsqueeze(-1),
+        None => tensor,
+    }
+}
+
 /// The same from LibTorch's operations. A mix that no sequence enters is one product a head for the whole batch. The others
 /// are one scaled-dot-product attention over the concatenated features of all products: what kernel runs, and whether it
 /// makes a tensor of [B, h, L, L], is LibTorch's choice. Such a tensor does stand in memory for FD (its logits), for the
 /// gradient of R in a mix, and where R, Rfix or FR meet dropout or padding without a function of the input.
 pub fn compose(parts: &[Part], weights: Option<&Tensor>, values: &Tensor, visibility: Visibility) -> Tensor {
-    let Visibility { causal, padding, dropout } = visibility;
-    let length = values.size()[2];
-    let causal_mask = causal.map(|causal| causal.cut(length, values.device()));
-    let mask = Mask::new(causal_mask, padding);
-    let weight = |index: usize| weights.map(|weights| weights.get(index as i64).unsqueeze(-1).unsqueeze(-1));
-    let weighted = |tensor: Tensor, index: usize| match weight(index) {
-        Some(weight) => tensor * weight,
-        None => tensor,
-    };
-    if parts.iter().all(Part::is_shared) {
-        let logits = sum(parts.iter().enumerate().map(|(index, part)| weighted(logits(part), index)));
-        return apply(Mask::softmax(mask.as_ref(), logits, false), values, mask.as_ref(), dropout);
+    let is_product = |part: &Part| matches!(part, Part::Product { .. });
+    if parts.iter().all(Part::is_shared) || !parts.iter().any(is_product) {
+        return plain(parts, weights, values, visibility);
     }
+    let Visibility { causal, padding, dropout } = visibility;
+    let causal_mask = causal.map(|causal| causal.cut(values.size()[2], values.device()));
+    let mask = Mask::new(causal_mask, padding);
+    let weighted = |tensor: Tensor, index: usize| weighted(tensor, weights, index);
     let (mut queries, mut keys, mut biases) = (Vec::new(), Vec::new(), Vec::new());
     let size = values.size();
     let wide = |tensor: &Tensor| tensor.expand([size[0], size[1], -1, -1], false);
@@ -95,10 +109,6 @@ pub fn compose(parts: &[Part], weights: Option<&Tensor>, values: &Tensor, visibi
             }
             other => biases.push(weighted(logits(other), index)),
         }
-    }
-    if queries.is_empty() {
-        let logits = sum(biases.into_iter());
-        return apply(Mask::softmax(mask.as_ref(), logits, false), values, mask.as_ref(), dropout);
     }
     let pad = |features: Vec<Tensor>| {
         let features = Tensor::cat(&features, 3);

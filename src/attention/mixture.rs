@@ -72,11 +72,12 @@ impl Mixture {
 
     /// The weights wᵢ, [terms, h]; none for one term and for a plain sum.
     pub fn weights(&self) -> Option<Tensor> {
-        let alpha = self.alpha.as_ref()?;
-        Some(match self.mixing {
-            Mixing::Softmax => alpha.softmax(0, None),
-            Mixing::Sigmoid | Mixing::Sum => alpha.sigmoid(),
-        })
+        self.alpha().map(|alpha| self.mixing.weights(alpha))
+    }
+
+    /// α [terms, h]; none for one term and for a plain sum.
+    pub fn alpha(&self) -> Option<&Tensor> {
+        self.alpha.as_ref()
     }
 
     fn mix(&self, mut term: impl FnMut(usize) -> Tensor) -> Tensor {

@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod convolution;
+mod core_attention;
 pub mod cost;
 pub mod cross;
 pub mod dense;
@@ -26,6 +27,7 @@ pub mod random;
 pub mod registry;
 mod weighted;
 
+pub use core_attention::CoreAttention;
 pub use cross::{CrossAttention, CrossState};
 pub use error::AttentionError;
 
@@ -82,6 +84,16 @@ pub enum Mixing {
     Sigmoid,
     /// plain sum, no α
     Sum,
+}
+
+impl Mixing {
+    /// wᵢ from α [terms, h]; there is no α for a plain sum.
+    fn weights(self, alpha: &Tensor) -> Tensor {
+        match self {
+            Mixing::Softmax => alpha.softmax(0, None),
+            Mixing::Sigmoid | Mixing::Sum => alpha.sigmoid(),
+        }
+    }
 }
 
 /// What a self-attention layer is made of.
@@ -238,6 +250,15 @@ impl SelfAttention {
             Body::Weighted(weighted) => weighted.forward(x, padding, dropout, self.form),
             Body::Operator(operator) => operator.forward(x, padding, dropout),
         }
+    }
+
+    /// The layer without its projections, on what these give for x [B, L, d]; none for an operator. Errors: as `forward`.
+    pub fn core(&self, x: &Tensor) -> Result<Option<CoreAttention>, AttentionError> {
+        self.check_input(x, None)?;
+        Ok(match &self.body {
+            Body::Weighted(weighted) => Some(weighted.core(x, self.config.mixing, self.form)),
+            Body::Operator(_) => None,
+        })
     }
 
     /// The weights by which each head adds up the values of x [B, L, d], without dropout: [B, h, L, L]. They are those of

@@ -5,7 +5,7 @@ use super::fused::{apply, attend, compose, Form, Visibility};
 use super::heads::{linear, merge, split};
 use super::mask::{Causal, Mask};
 use super::mixture::Mixture;
-use super::{AttentionConfig, AttentionError};
+use super::{AttentionConfig, AttentionError, CoreAttention, Mixing};
 use tch::nn::{Linear, Module, Path};
 use tch::{Device, Tensor};
 
@@ -50,6 +50,13 @@ impl Weighted {
             Form::Fused => attend(self.mixture.parts(x), self.mixture.weights(), values, visibility)?,
         };
         Ok(self.output.forward(&merge(&context)))
+    }
+
+    /// As [`super::SelfAttention::core`], shapes checked.
+    pub(super) fn core(&self, x: &Tensor, mixing: Mixing, form: Form) -> CoreAttention {
+        let values = split(&self.value.forward(x), self.heads);
+        let parts = self.mixture.parts(x);
+        CoreAttention::new(&parts, self.mixture.alpha(), mixing, &values, self.causal.is_some(), form)
     }
 
     /// As [`super::SelfAttention::weights`], shapes checked.

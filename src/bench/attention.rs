@@ -1,19 +1,24 @@
-//! Time and memory of the self-attention layer, every mix in turn.
+//! Time and memory of the self-attention layer and of its core, every mix in turn.
 
+use super::roofline::{wait, Machine, Piece, Work};
 use super::sampling::{in_turn, Limits, Spread};
-use crate::attention::cost::{CostError, Layer};
+use crate::attention::cost::{CostError, Input, Layer};
 use crate::attention::registry::{self, Entry, Shape};
-use crate::attention::{AttentionConfig, AttentionError, Mixing, SelfAttention};
+use crate::attention::{AttentionConfig, AttentionError, CoreAttention, Form, Mixing, SelfAttention};
 use crate::experiment::Mix;
 use crate::train::device;
 use crate::train::memory;
 use serde::Serialize;
 use std::time::Instant;
-use tch::{nn, Cuda, Device, Kind, TchError, Tensor};
+use tch::{nn, Device, Kind, TchError, Tensor};
 
 /// What is measured: every mix at every length, in float32, causal (but for encoder-only operators), without dropout.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Which parts, at least one.
+    pub parts: Vec<Part>,
+    /// In which form.
+    pub form: Form,
     /// Mixes, at least one.
     pub mixes: Vec<Mix>,
     /// Lengths L; the layer's maximum N is the length itself.
@@ -57,6 +62,26 @@ pub enum BenchError {
     Keep(#[from] std::io::Error),
 }
 
+/// What of a layer is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Logits, mixture, mask, softmax and weighted values, on what the projections give; an operator has none
+    Core,
+    /// The whole layer with its projections
+    Layer,
+}
+
+impl Part {
+    /// `core` or `layer`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Core => "core",
+            Part::Layer => "layer",
+        }
+    }
+}
+
 /// What is run and timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Pass {
@@ -68,9 +93,21 @@ pub enum Pass {
     Backward,
 }
 
+impl Pass {
+    /// `forward` or `forward+backward`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pass::Forward => "forward",
+            Pass::Backward => "forward+backward",
+        }
+    }
+}
+
 /// One measurement; a line of time.csv.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
+    /// What of the layer.
+    pub part: Part,
     /// The mix, as the grammar writes it.
     pub mix: String,
     /// L = N.
@@ -99,6 +136,14 @@ pub struct Row {
     pub device: String,
     /// LibTorch's threads.
     pub threads: i32,
+    /// Operations that the pass cannot do without over the median's seconds, as a share of the machine's product rate.
+    pub product_share: f64,
+    /// Seconds at the least, by the machine's rates.
+    pub least_seconds: f64,
+    /// The machine's operations a second, measured in the same process.
+    pub product_rate: f64,
+    /// The machine's copied bytes a second, measured in the same process.
+    pub copy_rate: f64,
 }
 
 impl Row {
@@ -115,8 +160,8 @@ impl Options {
     /// Empty lists, sizes out of bounds, heads that do not divide the width, parameters that do not fit a length.
     pub fn check(&self) -> Result<(), BenchError> {
         let wrong = |text: &str| Err(BenchError::Option(text.into()));
-        if self.mixes.is_empty() || self.lengths.is_empty() {
-            return wrong("nothing to measure: name at least one mix and one length");
+        if self.parts.is_empty() || self.mixes.is_empty() || self.lengths.is_empty() {
+            return wrong("nothing to measure: name at least one part, one mix and one length");
         }
         if self.batch < 1 {
             return wrong(&format!("batch is {}, and must be at least 1", self.batch));
@@ -138,20 +183,28 @@ impl Options {
     }
 }
 
-/// A layer and its input, ready to run.
-struct Subject {
-    layer: SelfAttention,
-    x: Tensor,
+/// A layer or its core with its input, ready to run.
+pub struct Subject {
+    body: Body,
     output_gradient: Tensor,
-    /// The input and every trainable weight.
-    leaves: Vec<Tensor>,
+    /// The input and every weight that take part.
+    inputs: Vec<Tensor>,
     device: Device,
     // Owns the weights.
     _store: nn::VarStore,
 }
 
+enum Body {
+    Core(CoreAttention),
+    Layer(Box<SelfAttention>, Tensor),
+}
+
 impl Subject {
-    fn new(options: &Options, mix: &Mix, length: i64) -> Result<Subject, BenchError> {
+    /// Makes the layer and its input, both random; none for the core of an operator.
+    ///
+    /// # Errors
+    /// What the layer or LibTorch refuses.
+    pub fn new(options: &Options, part: Part, mix: &Mix, length: i64) -> Result<Option<Subject>, BenchError> {
         let store = nn::VarStore::new(options.device);
         let config = AttentionConfig {
             d_model: options.d_model,
@@ -162,62 +215,101 @@ impl Subject {
             dropout: 0.0,
             causal: causal(mix),
         };
-        let layer = SelfAttention::new(&store.root(), &config)?;
+        let layer = SelfAttention::new(&store.root(), &config)?.with_form(options.form);
         let shape = [options.batch, length, options.d_model];
         let kind = (Kind::Float, options.device);
         let x = Tensor::f_randn(shape, kind)?.f_set_requires_grad(true)?;
         let output_gradient = Tensor::f_randn(shape, kind)?;
-        let mut leaves = store.trainable_variables();
-        leaves.push(x.shallow_clone());
-        Ok(Subject { layer, x, output_gradient, leaves, device: options.device, _store: store })
+        let (body, inputs) = match part {
+            Part::Core => {
+                let Some(core) = layer.core(&x)? else { return Ok(None) };
+                let inputs = core.inputs();
+                (Body::Core(core), inputs)
+            }
+            Part::Layer => {
+                let weights = store.variables().into_values();
+                let inputs = weights.chain([x.shallow_clone()]).collect();
+                (Body::Layer(Box::new(layer), x), inputs)
+            }
+        };
+        Ok(Some(Subject { body, output_gradient, inputs, device: options.device, _store: store }))
     }
 
-    fn run(&self, pass: Pass) -> Result<(), BenchError> {
+    fn forward(&self) -> Result<Tensor, BenchError> {
+        Ok(match &self.body {
+            Body::Core(core) => core.forward()?,
+            Body::Layer(layer, x) => layer.forward(x, None, true)?,
+        })
+    }
+
+    /// Runs a pass and drops what it gives.
+    ///
+    /// # Errors
+    /// What the layer or LibTorch refuses.
+    pub fn run(&self, pass: Pass) -> Result<(), BenchError> {
         match pass {
-            Pass::Forward => {
-                drop(tch::no_grad(|| self.layer.forward(&self.x, None, false))?);
-            }
+            Pass::Forward => drop(tch::no_grad(|| self.forward())?),
             Pass::Backward => {
-                let output = self.layer.forward(&self.x, None, true)?;
-                let sum = output.f_mul(&self.output_gradient)?.f_sum(Kind::Float)?;
+                let sum = self.forward()?.f_mul(&self.output_gradient)?.f_sum(Kind::Float)?;
+                let leaves: Vec<&Tensor> = self.inputs.iter().filter(|tensor| tensor.requires_grad()).collect();
                 // Gradients are returned, not added up: each run does the same work.
-                drop(Tensor::f_run_backward(&[sum], &self.leaves, false, false)?);
+                drop(Tensor::f_run_backward(&[sum], &leaves, false, false)?);
             }
         }
-        self.wait();
+        wait(self.device);
         Ok(())
     }
 
-    fn seconds(&self, pass: Pass) -> Result<f64, BenchError> {
-        self.wait();
+    /// Seconds of one run.
+    ///
+    /// # Errors
+    /// As [`Subject::run`].
+    pub fn seconds(&self, pass: Pass) -> Result<f64, BenchError> {
+        wait(self.device);
         let start = Instant::now();
         self.run(pass)?;
         Ok(start.elapsed().as_secs_f64())
     }
 
-    /// CUDA only queues what it is asked to do.
-    fn wait(&self) {
-        if let Device::Cuda(index) = self.device {
-            Cuda::synchronize(index as i64);
-        }
-    }
-
-    /// After a first run, which also sets up what LibTorch keeps for later.
-    fn peak_memory(&self, pass: Pass) -> Result<Option<u64>, BenchError> {
+    /// The most memory of a run above what is there before it, after a first run, which also sets up what LibTorch keeps for
+    /// later; none on CUDA.
+    ///
+    /// # Errors
+    /// As [`Subject::run`].
+    pub fn peak_memory(&self, pass: Pass) -> Result<Option<u64>, BenchError> {
         self.run(pass)?;
         match self.device {
             Device::Cpu => Ok(memory::peak_above(|| self.run(pass))?.1),
             _ => Ok(None),
         }
     }
+
+    /// What a pass cannot do without, for the roofline.
+    ///
+    /// # Errors
+    /// Those of [`Layer::flops`].
+    pub fn work(&self, options: &Options, mix: &Mix, length: i64, pass: Pass) -> Result<Work, BenchError> {
+        let shape = Shape { d_model: options.d_model, heads: options.heads, max_length: length };
+        let piece = Piece {
+            is_core: matches!(self.body, Body::Core(_)),
+            is_backward: pass == Pass::Backward,
+            is_causal: causal(mix),
+            inputs: self.inputs.iter().map(Tensor::numel).sum(),
+            outputs: self.output_gradient.numel(),
+        };
+        let input = Input { batch: options.batch, length };
+        Layer::new(&mix.terms, shape, Mixing::Softmax)
+            .and_then(|layer| piece.work(&layer, input))
+            .map_err(|source| BenchError::Shape { mix: mix.to_string(), length, source: Box::new(source) })
+    }
 }
 
 /// Every mix is measured causal that can be.
-fn causal(mix: &Mix) -> bool {
+pub(super) fn causal(mix: &Mix) -> bool {
     mix.terms.iter().all(|term| registry::find(&term.name).is_some_and(Entry::can_be_causal))
 }
 
-/// Measures, length by length; `keep` gets the rows of a length and pass as soon as they are there.
+/// Measures, length by length; `keep` gets the rows of a length, part and pass as soon as they are there.
 ///
 /// # Errors
 /// As [`Options::check`], before anything runs; whatever LibTorch refuses; those of `keep`.
@@ -227,18 +319,25 @@ pub fn measure(
 ) -> Result<Vec<Row>, BenchError> {
     options.check()?;
     tch::manual_seed(0);
+    let machine = Machine::measure(options.device)?;
     let mut rows = Vec::new();
-    for &length in &options.lengths {
-        let subjects = options.mixes.iter().map(|mix| Subject::new(options, mix, length));
-        let subjects = subjects.collect::<Result<Vec<_>, _>>()?;
+    for (&length, &part) in
+        options.lengths.iter().flat_map(|length| options.parts.iter().map(move |part| (length, part)))
+    {
+        let mut subjects = Vec::new();
+        for mix in &options.mixes {
+            subjects.extend(Subject::new(options, part, mix, length)?.map(|subject| (mix, subject)));
+        }
         for pass in [Pass::Forward, Pass::Backward] {
-            let peaks = subjects.iter().map(|subject| subject.peak_memory(pass)).collect::<Result<Vec<_>, _>>()?;
-            let samples = in_turn(subjects.len(), options.limits, |entry| subjects[entry].seconds(pass))?;
+            let peaks = subjects.iter().map(|(_, subject)| subject.peak_memory(pass)).collect::<Result<Vec<_>, _>>()?;
+            let samples = in_turn(subjects.len(), options.limits, |entry| subjects[entry].1.seconds(pass))?;
             let first = rows.len();
-            for ((mix, peak), samples) in options.mixes.iter().zip(peaks).zip(samples) {
+            for (((mix, subject), peak), samples) in subjects.iter().zip(peaks).zip(samples) {
                 // Limits::most is at least 1, so that there is a sample.
                 let Some(spread) = Spread::of(&samples) else { continue };
+                let work = subject.work(options, mix, length, pass)?;
                 rows.push(Row {
+                    part,
                     mix: mix.to_string(),
                     length,
                     batch: options.batch,
@@ -253,6 +352,10 @@ pub fn measure(
                     peak_memory_bytes: peak,
                     device: device::name(options.device),
                     threads: tch::get_num_threads(),
+                    product_share: work.operations / spread.median / machine.product_rate,
+                    least_seconds: machine.least_seconds(work),
+                    product_rate: machine.product_rate,
+                    copy_rate: machine.copy_rate,
                 });
             }
             keep(&rows[first..])?;

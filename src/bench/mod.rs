@@ -1,7 +1,10 @@
 //! Measuring time and memory.
 
 pub mod attention;
+pub mod compare;
 pub mod decode;
 pub mod decode_peer;
+pub mod peer;
+pub mod roofline;
 pub mod sampling;
 pub mod train;

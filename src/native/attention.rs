@@ -33,11 +33,28 @@ pub enum Part {
 }
 
 impl Part {
-    fn tensors(&self) -> [Option<&Tensor>; 3] {
+    /// The tensors it is made of; the same places for the same kind of part.
+    pub fn tensors(&self) -> [Option<&Tensor>; 3] {
         match self {
             Part::Product { queries, keys, bias, .. } => [Some(queries), Some(keys), bias.as_ref()],
             Part::Table(table) => [Some(table), None, None],
             Part::Outer { first, second, .. } => [Some(first), Some(second), None],
+        }
+    }
+
+    /// The same tensors, not their copies.
+    pub fn shallow_clone(&self) -> Part {
+        match self {
+            Part::Product { queries, keys, scale, bias } => Part::Product {
+                queries: queries.shallow_clone(),
+                keys: keys.shallow_clone(),
+                scale: *scale,
+                bias: bias.as_ref().map(Tensor::shallow_clone),
+            },
+            Part::Table(table) => Part::Table(table.shallow_clone()),
+            Part::Outer { first, second, columns } => {
+                Part::Outer { first: first.shallow_clone(), second: second.shallow_clone(), columns: *columns }
+            }
         }
     }
 

@@ -1,12 +1,14 @@
 //! `synthesizer bench attention`.
 
 use super::{create, milliseconds};
-use crate::bench::attention::{measure, Options, Pass, Row};
+use crate::attention::Form;
+use crate::bench::attention::{measure, Options, Part, Pass, Row};
 use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
 use crate::cli::cost::usual_mixes;
 use crate::experiment::Mix;
 use crate::train::device::{resolve, DeviceChoice};
+use crate::train::memory;
 use std::path::PathBuf;
 
 /// The row that the others are compared with.
@@ -18,6 +20,12 @@ pub struct Args {
     /// A mix, such as R+V; may be given many times [default: every function alone, R+D, D+V, R+V]
     #[arg(long = "mix", value_name = "MIX")]
     mixes: Vec<Mix>,
+    /// The core or the whole layer; may be given twice [default: both]
+    #[arg(long = "part", value_name = "PART", value_enum)]
+    parts: Vec<Part>,
+    /// How attention is computed; operators have one form only
+    #[arg(long, value_enum, default_value_t)]
+    form: Form,
     /// Lengths, separated by commas
     #[arg(long, value_name = "L,…", value_delimiter = ',', default_value = "64,128,256,512,1024")]
     lengths: Vec<i64>,
@@ -59,7 +67,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
         tch::set_num_threads(threads);
     }
+    memory::keep_freed();
+    let parts = if args.parts.is_empty() { vec![Part::Core, Part::Layer] } else { args.parts };
     let options = Options {
+        parts,
+        form: args.form,
         mixes,
         lengths: args.lengths,
         batch: args.batch,
@@ -73,9 +85,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let rows = measure(&options, |rows| {
         for row in rows {
             eprintln!(
-                "length {:>5}  {:<17} {:<6} {:>9} ms",
+                "length {:>5}  {:<5}  {:<17} {:<6} {:>9} ms",
                 row.length,
-                format!("{:?}", row.pass).to_lowercase(),
+                row.part.name(),
+                row.pass.name(),
                 row.mix,
                 milliseconds(row.median_seconds)
             );
@@ -93,15 +106,25 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return Ok(());
     }
     for &length in &options.lengths {
-        print!("{}", table(&rows, length));
+        for &part in &options.parts {
+            print!("{}", table(&rows, part, length));
+        }
     }
-    println!("time: median, and 10% - 90% quantiles; xV: the median over {BASE}'s; MiB: most memory above weights and input.");
+    println!(
+        "time: median, and 10% - 90% quantiles; xV: the median over {BASE}'s; peak: operations over time, as a share of the\n\
+         machine's product rate; MiB: most memory above weights and input."
+    );
+    if let Some(row) = rows.first() {
+        let (products, copies) = (row.product_rate / 1e9, row.copy_rate / 1e9);
+        println!("this machine: {products:.0} GFLOP/s of float32 products, {copies:.1} GB/s copied.");
+    }
     Ok(())
 }
 
-fn table(rows: &[Row], length: i64) -> String {
-    let find = |mix: &str, pass| rows.iter().find(|row| row.length == length && row.mix == mix && row.pass == pass);
-    let firsts: Vec<&Row> = rows.iter().filter(|row| row.length == length && row.pass == Pass::Forward).collect();
+fn table(rows: &[Row], part: Part, length: i64) -> String {
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.length == length && row.part == part).collect();
+    let find = |mix: &str, pass| rows.iter().find(|row| row.mix == mix && row.pass == pass);
+    let firsts: Vec<&&Row> = rows.iter().filter(|row| row.pass == Pass::Forward).collect();
     let Some(first) = firsts.first() else { return String::new() };
     let cells: Vec<Vec<String>> = firsts
         .iter()
@@ -115,34 +138,26 @@ fn table(rows: &[Row], length: i64) -> String {
                     format!("{} - {}", milliseconds(row.low_seconds), milliseconds(row.high_seconds)),
                     ratio.map_or("·".into(), |ratio| format!("{ratio:.2}")),
                     format!("{:.0}", row.tokens_per_second()),
+                    format!("{:.0}%", row.product_share * 100.0),
                     row.peak_memory_bytes.map_or("·".into(), |bytes| format!("{:.1}", bytes as f64 / 1048576.0)),
                 ]);
             }
             cells
         })
         .collect();
-    let headings = [
-        "mix",
-        "forward ms",
-        "10% - 90%",
-        "xV",
-        "tokens/s",
-        "MiB",
-        "forward+backward ms",
-        "10% - 90%",
-        "xV",
-        "tokens/s",
-        "MiB",
-    ];
+    let of_pass = |pass: &str| [&format!("{pass} ms"), "10% - 90%", "xV", "tokens/s", "peak", "MiB"].map(String::from);
+    let headings: Vec<String> =
+        ["mix".into()].into_iter().chain(of_pass("forward")).chain(of_pass("forward+backward")).collect();
     format!(
-        "length {length}: batch {}, d_model {}, heads {}, {}, float32, {}, {} threads\n{}\n",
+        "{}, length {length}: batch {}, d_model {}, heads {}, {}, float32, {}, {} threads\n{}\n",
+        part.name(),
         first.batch,
         first.d_model,
         first.heads,
-        causality(&firsts),
+        causality(&firsts.iter().map(|row| **row).collect::<Vec<_>>()),
         first.device,
         first.threads,
-        lay_out(&headings, &cells, 1)
+        lay_out(&headings.iter().map(String::as_str).collect::<Vec<_>>(), &cells, 1)
     )
 }
 

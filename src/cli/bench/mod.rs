@@ -1,6 +1,7 @@
 //! `synthesizer bench`: time and memory, one file a kind of work.
 
 mod attention;
+mod compare;
 mod decode;
 mod train;
 
@@ -36,6 +37,12 @@ values, benches/torch_decode.py, does the same with the same weights, in turn wi
 Runs the trainer's own step on the first batches of the file's own corpus, and writes nothing but what is asked for: no \
 checkpoint, no log. The steps that warm up are left out.")]
     Train(train::Args),
+    /// Ours against PyTorch, in turn: ratios of time, and memory
+    #[command(after_long_help = "\
+Two processes take turns, ours first: one waits while the other works. Both have as many threads, float32, the same masks, no \
+dropout in attention (training: the file's), and their first runs left out. Core: on what the projections give, [B, L, heads, width] \
+each, with gradients of all of it; layer: from x to the output projection. `make bench` makes the peer and runs all of it.")]
+    Compare(compare::Args),
 }
 
 /// Runs the subcommand.
@@ -44,6 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         What::Attention(args) => attention::run(args),
         What::Decode(args) => decode::run(args),
         What::Train(args) => train::run(args),
+        What::Compare(args) => compare::run(args),
     }
 }
 

@@ -1,0 +1,129 @@
+//! The peer: a PyTorch process that measures when it is asked, a JSON object a line each way.
+
+use crate::train::device::loaded_version;
+use anyhow::{bail, Context, Result};
+use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// How to start it.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// A Python 3 that finds PyTorch, or is told where by `packages`.
+    pub python: PathBuf,
+    /// A folder of Python packages, PyTorch among them.
+    pub packages: Option<PathBuf>,
+    /// `torch_peer.py`.
+    pub script: PathBuf,
+    /// Threads of one operation.
+    pub threads: i32,
+    /// Whether its allocator keeps large freed blocks, as ours does, or is as it comes.
+    pub keeps_freed: bool,
+}
+
+/// A running peer.
+pub struct Peer {
+    child: Child,
+    /// None once it is to end.
+    requests: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    /// What it is.
+    pub about: About,
+}
+
+/// What a peer says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct About {
+    /// PyTorch's version.
+    pub torch: String,
+    /// Threads of one operation.
+    pub threads: i32,
+    /// The processor's name.
+    pub cpu: String,
+}
+
+/// A request that the peer can't take, such as a fused form of a function that PyTorch has none for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unfit(pub String);
+
+const ADVICE: &str = "`make bench` makes the peer and calls this command as it needs to be called";
+
+impl Peer {
+    /// Starts it and waits until it answers.
+    ///
+    /// # Errors
+    /// No such Python, no PyTorch, another version than ours.
+    pub fn start(launch: &Launch) -> Result<Peer> {
+        let Launch { python, packages, script, threads, keeps_freed } = launch;
+        if !script.is_file() {
+            bail!("there is no {}: run this in the repository's folder; {ADVICE}", script.display());
+        }
+        let mut command = Command::new(python);
+        command.arg(script).arg("--threads").arg(threads.to_string());
+        if !keeps_freed {
+            command.arg("--stock-allocator");
+        }
+        if let Some(packages) = packages {
+            command.env("PYTHONPATH", packages).env("PYTHONNOUSERSITE", "1");
+        }
+        // Those of our own start would override what was asked for.
+        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("OMP_NUM_THREADS");
+        let mut child = command.spawn().with_context(|| format!("cannot start {}; {ADVICE}", python.display()))?;
+        let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            bail!("{} has no pipes", python.display()) // both were asked for
+        };
+        let about = About { torch: String::new(), threads: 0, cpu: String::new() };
+        let mut peer = Peer { child, requests: Some(requests), answers: BufReader::new(answers), about };
+        let about: About = peer.ask("hello", Value::Object(Default::default())).with_context(|| {
+            format!("no peer to compare with: {} could not run PyTorch; {ADVICE}", python.display())
+        })?;
+        let ours = loaded_version();
+        if about.torch.split('+').next() != Some(&ours) {
+            bail!(
+                "the peer is PyTorch {}, and ours is LibTorch {ours}: compare the same version; {ADVICE}",
+                about.torch
+            );
+        }
+        if about.threads != *threads {
+            bail!("the peer runs with {} threads and not with {threads}", about.threads);
+        }
+        peer.about = about;
+        Ok(peer)
+    }
+
+    /// Sends a request (`what` and its arguments, an object) and reads the answer.
+    ///
+    /// # Errors
+    /// [`Unfit`]; what the peer says went wrong; a peer that ended; an answer of another shape.
+    pub fn ask<T: DeserializeOwned>(&mut self, what: &str, arguments: Value) -> Result<T> {
+        let mut request = arguments;
+        request["do"] = what.into();
+        let ended = || format!("the peer ended when it was asked to {what}; its last lines are above");
+        let requests = self.requests.as_mut().with_context(ended)?;
+        writeln!(requests, "{request}").and_then(|()| requests.flush()).with_context(ended)?;
+        let mut line = String::new();
+        if self.answers.read_line(&mut line).with_context(ended)? == 0 {
+            bail!(ended());
+        }
+        let answer: Value = serde_json::from_str(&line).with_context(|| format!("the peer answered {line:?}"))?;
+        if let Some(unfit) = answer["unfit"].as_str() {
+            return Err(Unfit(unfit.to_string()).into());
+        }
+        if let Some(error) = answer["error"].as_str() {
+            bail!("the peer could not {what}: {error}");
+        }
+        serde_json::from_value(answer).with_context(|| format!("the peer answered {line:?} to {what}"))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        self.requests = None;
+        let _ = self.child.wait();
+    }
+}

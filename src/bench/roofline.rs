@@ -1,0 +1,148 @@
+//! What the machine can do, measured in this process, and how long a piece of work takes at the least.
+
+use super::sampling::Spread;
+use crate::attention::cost::{CostError, Input, Layer};
+use serde::Serialize;
+use std::time::Instant;
+use tch::{no_grad, Cuda, Device, Kind, TchError, Tensor};
+
+/// Rates of one machine with the threads at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Machine {
+    /// Floating-point operations a second of a square float32 product, a multiply-add being 2.
+    pub product_rate: f64,
+    /// Bytes a second of a copy of a large tensor, bytes read and bytes written both counted.
+    pub copy_rate: f64,
+}
+
+/// Rows and columns of the product that is timed: large enough that more gives no more.
+const SIDE: i64 = 2048;
+/// Elements of the tensor that is copied: 128 MiB, more than any cache holds.
+const ELEMENTS: i64 = 32 << 20;
+const REPEATS: usize = 7;
+
+impl Machine {
+    /// Measures both, in about a second: medians of 7.
+    ///
+    /// # Errors
+    /// LibTorch's, for want of memory.
+    pub fn measure(device: Device) -> Result<Machine, TchError> {
+        no_grad(|| {
+            let square = Tensor::f_randn([SIDE, SIDE], (Kind::Float, device))?;
+            let mut product = square.f_empty_like()?;
+            let seconds = median(device, || square.f_matmul_out(&mut product, &square).map(drop))?;
+            let source = Tensor::f_ones([ELEMENTS], (Kind::Float, device))?;
+            let mut target = source.f_zeros_like()?;
+            let copying = median(device, || target.f_copy_(&source).map(drop))?;
+            Ok(Machine {
+                product_rate: 2.0 * (SIDE as f64).powi(3) / seconds,
+                copy_rate: 2.0 * 4.0 * ELEMENTS as f64 / copying,
+            })
+        })
+    }
+
+    /// The larger of two bounds: all operations at the product rate, all bytes at the copy rate.
+    pub fn least_seconds(&self, work: Work) -> f64 {
+        (work.operations / self.product_rate).max(work.bytes / self.copy_rate)
+    }
+}
+
+fn median(device: Device, mut run: impl FnMut() -> Result<(), TchError>) -> Result<f64, TchError> {
+    run()?;
+    let mut samples = Vec::with_capacity(REPEATS);
+    for _ in 0..REPEATS {
+        wait(device);
+        let start = Instant::now();
+        run()?;
+        wait(device);
+        samples.push(start.elapsed().as_secs_f64());
+    }
+    Ok(Spread::of(&samples).map_or(f64::NAN, |spread| spread.median))
+}
+
+/// CUDA only queues what it is asked to do.
+pub fn wait(device: Device) {
+    if let Device::Cuda(index) = device {
+        Cuda::synchronize(index as i64);
+    }
+}
+
+/// What a pass cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Work {
+    /// Floating-point operations.
+    pub operations: f64,
+    /// Bytes read and written.
+    pub bytes: f64,
+}
+
+/// What a pass over a piece of a layer cannot do without.
+///
+/// Operations are those of [`crate::attention::cost::FLOPS_DEFINITION`]; of a causal layer only those of logits that are seen,
+/// (L + 1) / 2L of all; forward + backward counts three times the forward pass, as each product has two in the backward pass.
+/// Bytes: every input is read and the output written once (forward); with the backward pass the inputs are read again, the
+/// output's gradient is read, and each input's gradient written.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece {
+    /// Whether only logits, softmax and weighted values count, not the projections.
+    pub is_core: bool,
+    /// Whether the pass is forward + backward.
+    pub is_backward: bool,
+    /// Whether later keys are hidden.
+    pub is_causal: bool,
+    /// Float32 elements of everything that goes in, weights among them.
+    pub inputs: usize,
+    /// Elements of the output.
+    pub outputs: usize,
+}
+
+impl Piece {
+    /// Of a layer on B sequences of length L.
+    ///
+    /// # Errors
+    /// As [`Layer::flops`].
+    pub fn work(&self, layer: &Layer, input: Input) -> Result<Work, CostError> {
+        let flops = layer.flops(input)?;
+        let length = input.length as f64;
+        let seen = if self.is_causal { (length + 1.0) / (2.0 * length) } else { 1.0 };
+        let core = seen * (flops.logits + flops.mixing + flops.softmax + flops.weighted_values) as f64;
+        let projections = (flops.projections + flops.value + flops.output) as f64;
+        let forward = core + if self.is_core { 0.0 } else { projections };
+        let (inputs, outputs) = (self.inputs as f64, self.outputs as f64);
+        let (passes, elements) =
+            if self.is_backward { (3.0, 3.0 * inputs + 2.0 * outputs) } else { (1.0, inputs + outputs) };
+        Ok(Work { operations: passes * forward, bytes: 4.0 * elements })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::registry::Shape;
+    use crate::attention::{Mixing, Term};
+
+    #[test]
+    fn work_by_hand() {
+        let shape = Shape { d_model: 8, heads: 2, max_length: 4 };
+        let layer = Layer::new(&[Term::new("V")], shape, Mixing::Softmax).unwrap();
+        let input = Input { batch: 3, length: 4 };
+        // 3 · 2 · 4 · 4 = 96 logits: 2 · 4 for the product, 5 for the softmax, 2 · 4 for the values
+        let core = 96.0 * (8.0 + 5.0 + 8.0);
+        let piece = Piece { is_core: true, is_backward: false, is_causal: false, inputs: 100, outputs: 10 };
+        assert_eq!(piece.work(&layer, input).unwrap(), Work { operations: core, bytes: 440.0 });
+        // of 4 · 4 logits 10 are seen
+        let causal = Piece { is_causal: true, is_backward: true, ..piece };
+        let work = causal.work(&layer, input).unwrap();
+        assert_eq!(work, Work { operations: 3.0 * core * 10.0 / 16.0, bytes: 4.0 * (300.0 + 20.0) });
+        // 12 tokens, four maps of 8 · 8
+        let whole = Piece { is_core: false, ..piece };
+        assert_eq!(whole.work(&layer, input).unwrap().operations, core + 12.0 * 4.0 * 2.0 * 64.0);
+    }
+
+    #[test]
+    fn the_slower_of_product_and_copy_is_the_limit() {
+        let machine = Machine { product_rate: 100.0, copy_rate: 10.0 };
+        assert_eq!(machine.least_seconds(Work { operations: 200.0, bytes: 5.0 }), 2.0);
+        assert_eq!(machine.least_seconds(Work { operations: 200.0, bytes: 50.0 }), 5.0);
+    }
+}
