@@ -72,9 +72,21 @@ run: build ## Run one experiment file or a folder of them: make run EXPERIMENT=m
 report: build ## Make the tables, figures and the page from results/$(PROFILE)
 	$(SYNTHESIZER) report results/$(PROFILE)
 
+# QUICK=1 measures less, and leaves results/bench as it is.
+QUICK ?=
+BENCH := $(if $(QUICK),target/bench,results/bench)
+BENCHED := $(addprefix experiments/mini/table2/,lm1b.toml ende.toml)
 .PHONY: bench
-bench: build ## Measure time and memory of every attention function
-	$(SYNTHESIZER) bench attention --device $(DEVICE)
+bench: build ## Ours against PyTorch in turn: attention, training, decoding (fetches PyTorch; QUICK=1: two minutes)
+	$(SYNTHESIZER) data fetch home-assistant news-articles
+	@export PYTHONPATH="$$(python3 scripts/peer.py)" PYTHONNOUSERSITE=1; set -x; \
+	python3 benches/check_peer.py tests/golden/*.safetensors tests/fixtures/baselines/*.json; \
+	$(SYNTHESIZER) bench compare attention --csv $(BENCH)/attention.csv \
+	  $(if $(QUICK),--lengths 256 --mix V --mix D --mix R --mix R+V --part core --seconds 0.3); \
+	$(SYNTHESIZER) bench compare train $(BENCHED) --against stock,eager,fused --csv $(BENCH)/train.csv \
+	  $(if $(QUICK),--mix V --mix R+V --turns 3,--mix V --mix D --mix R --mix FR --mix R+V); \
+	$(SYNTHESIZER) bench decode $(lastword $(BENCHED)) --peer --csv $(BENCH)/decode.csv \
+	  $(if $(QUICK),--sentences 64 --repeats 3)
 
 .PHONY: data
 data: build ## Fetch the small corpora of PROFILE=mini

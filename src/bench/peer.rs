@@ -12,10 +12,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// How to start it.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// A Python 3 that finds PyTorch, or is told where by `packages`.
+    /// A Python 3 that finds PyTorch; PYTHONPATH of the environment counts.
     pub python: PathBuf,
-    /// A folder of Python packages, PyTorch among them.
-    pub packages: Option<PathBuf>,
     /// `torch_peer.py`.
     pub script: PathBuf,
     /// Threads of one operation.
@@ -58,7 +56,7 @@ impl Peer {
     /// # Errors
     /// No such Python, no PyTorch, another version than ours.
     pub fn start(launch: &Launch) -> Result<Peer> {
-        let Launch { python, packages, script, threads, keeps_freed } = launch;
+        let Launch { python, script, threads, keeps_freed } = launch;
         if !script.is_file() {
             bail!("there is no {}: run this in the repository's folder; {ADVICE}", script.display());
         }
@@ -66,9 +64,6 @@ impl Peer {
         command.arg(script).arg("--threads").arg(threads.to_string());
         if !keeps_freed {
             command.arg("--stock-allocator");
-        }
-        if let Some(packages) = packages {
-            command.env("PYTHONPATH", packages).env("PYTHONNOUSERSITE", "1");
         }
         // Those of our own start would override what was asked for.
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("OMP_NUM_THREADS");
@@ -102,7 +97,7 @@ impl Peer {
     pub fn ask<T: DeserializeOwned>(&mut self, what: &str, arguments: Value) -> Result<T> {
         let mut request = arguments;
         request["do"] = what.into();
-        let ended = || format!("the peer ended when it was asked to {what}; its last lines are above");
+        let ended = || format!("the peer ended when it was asked for `{what}`; its last lines are above");
         let requests = self.requests.as_mut().with_context(ended)?;
         writeln!(requests, "{request}").and_then(|()| requests.flush()).with_context(ended)?;
         let mut line = String::new();
@@ -114,9 +109,9 @@ impl Peer {
             return Err(Unfit(unfit.to_string()).into());
         }
         if let Some(error) = answer["error"].as_str() {
-            bail!("the peer could not {what}: {error}");
+            bail!("the peer answered `{what}` with: {error}");
         }
-        serde_json::from_value(answer).with_context(|| format!("the peer answered {line:?} to {what}"))
+        serde_json::from_value(answer).with_context(|| format!("the peer answered `{what}` with {line:?}"))
     }
 }
 

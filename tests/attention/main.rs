@@ -1,5 +1,6 @@
 //! The attention layer by values: what the golden files don't show.
 
+mod core;
 mod cross;
 mod forms;
 mod functions;

@@ -1,4 +1,5 @@
 //! What tests that train share.
+#![allow(dead_code)] // each test file uses its part
 
 use std::collections::BTreeMap;
 use std::path::Path;

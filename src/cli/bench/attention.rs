@@ -154,7 +154,7 @@ fn table(rows: &[Row], part: Part, length: i64) -> String {
         first.batch,
         first.d_model,
         first.heads,
-        causality(&firsts.iter().map(|row| **row).collect::<Vec<_>>()),
+        causality(&firsts),
         first.device,
         first.threads,
         lay_out(&headings.iter().map(String::as_str).collect::<Vec<_>>(), &cells, 1)
@@ -162,7 +162,7 @@ fn table(rows: &[Row], part: Part, length: i64) -> String {
 }
 
 /// `causal`, with the mixes that are not.
-fn causality(rows: &[&Row]) -> String {
+fn causality(rows: &[&&Row]) -> String {
     let open: Vec<&str> = rows.iter().filter(|row| !row.causal).map(|row| row.mix.as_str()).collect();
     if open.is_empty() {
         "causal".into()

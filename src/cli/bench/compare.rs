@@ -5,17 +5,17 @@ use super::{create, milliseconds};
 use crate::attention::Form;
 use crate::bench::attention::{Options, Part, Pass};
 use crate::bench::compare::{self, Against, AttentionRow, Setting, TrainRow};
-use crate::bench::peer::{Launch, Peer};
+use crate::bench::peer::{Launch, Peer, Unfit};
 use crate::bench::roofline::Machine;
 use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
 use crate::cli::cost::usual_mixes;
-use crate::experiment::Mix;
+use crate::experiment::{Mix, Run};
 use crate::train::memory;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tch::Device;
 
 /// Options of `bench compare`.
@@ -36,12 +36,9 @@ enum What {
 /// What every comparison needs to know.
 #[derive(Debug, clap::Args)]
 struct Common {
-    /// The Python that runs the peer
+    /// The Python that runs the peer; PYTHONPATH says where it finds PyTorch
     #[arg(long, value_name = "PATH", default_value = "python3")]
     python: PathBuf,
-    /// A folder of Python packages with PyTorch, as scripts/peer.py makes it [default: what the Python finds itself]
-    #[arg(long, value_name = "FOLDER")]
-    packages: Option<PathBuf>,
     /// The peer's program
     #[arg(long, value_name = "PATH", default_value = "benches/torch_peer.py")]
     script: PathBuf,
@@ -141,7 +138,6 @@ impl Peers {
             }
             let peer = Peer::start(&Launch {
                 python: common.python.clone(),
-                packages: common.packages.clone(),
                 script: common.script.clone(),
                 threads,
                 keeps_freed,
@@ -306,12 +302,7 @@ fn train(args: TrainArgs) -> Result<()> {
     Ok(())
 }
 
-fn train_all(
-    runs: &[(String, crate::experiment::Run)],
-    turns: u64,
-    peers: &mut Peers,
-    dump: &std::path::Path,
-) -> Result<Vec<TrainRow>> {
+fn train_all(runs: &[(String, Run)], turns: u64, peers: &mut Peers, dump: &Path) -> Result<Vec<TrainRow>> {
     let mut rows = Vec::new();
     for (title, run) in runs {
         for against in peers.common.against.clone() {
@@ -320,7 +311,7 @@ fn train_all(
                 .and_then(|()| compare::training(peer, against, (title, run), turns, dump, &peers.setting));
             let row = match measured {
                 Ok(row) => row,
-                Err(error) if error.is::<crate::bench::peer::Unfit>() => continue,
+                Err(error) if error.is::<Unfit>() => continue,
                 Err(error) => return Err(error.context(format!("{title}, {}", run.mix))),
             };
             eprintln!("{title}  {:<4} {:<7} {:.2}", row.mix, against.name(), row.ratio);

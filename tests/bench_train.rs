@@ -1,0 +1,136 @@
+//! `bench train`: what it measures and dumps, on a toy.
+
+mod common;
+
+use common::scratch;
+use safetensors::SafeTensors;
+use std::path::Path;
+use std::process::{Command, Output};
+use synthesizer::experiment::Experiment;
+
+/// One mix of a toy that reverses letters; dropout stays, as a real file has it.
+const TOY: &str = r#"
+title = "Reverse"
+task = "translation"
+mix = ["V", "R+V"]
+[data]
+corpus = "reverse"
+vocabulary = 270
+max_tokens = 24
+[model]
+d_model = 16
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+d_ff = 32
+max_length = 32
+[train]
+steps = 50
+batch_tokens = 256
+schedule = "linear"
+learning_rate = 3e-3
+warmup = 10
+label_smoothing = 0.1
+"#;
+
+fn bench(folder: &Path, text: &str, arguments: &[&str]) -> Output {
+    let file = folder.join("toy.toml");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_synthesizer"));
+    command.args(["bench", "train", file.to_str().unwrap(), "--device", "cpu"]).args(arguments).current_dir(folder);
+    command.env("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR")).output().unwrap()
+}
+
+#[test]
+fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
+    let folder = scratch();
+    let csv = folder.path().join("train.csv");
+    let arguments = ["--steps", "4", "--warm-up", "1", "--threads", "1", "--csv", csv.to_str().unwrap()];
+    let output = bench(folder.path(), TOY, &arguments);
+    assert!(output.status.success(), "{output:?}");
+    let mut reader = csv::Reader::from_path(&csv).unwrap();
+    let columns =
+        "experiment,mix,parameters,steps,tokens_per_second,median_seconds,low_seconds,high_seconds,data_share,\
+                   forward_share,backward_share,optimizer_share,peak_memory_bytes,device,threads";
+    assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), columns);
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows.iter().map(|row| [&row[0], &row[1]]).collect::<Vec<_>>(), [["Reverse", "V"], ["Reverse", "R+V"]]);
+    // R [2, 32, 32] and α [2, 2] in each of two self-attentions
+    let parameters = |row: usize| rows[row][2].parse::<u64>().unwrap();
+    assert_eq!(parameters(1) - parameters(0), 2 * (2 * 32 * 32 + 4));
+    for row in &rows {
+        let number = |column: usize| row[column].parse::<f64>().unwrap();
+        assert_eq!([&row[3], &row[13], &row[14]], ["4", "cpu", "1"]);
+        assert!((8..12).map(number).sum::<f64>() - 1.0 < 1e-9 && (8..12).all(|share| number(share) > 0.0), "{row:?}");
+        assert!(number(8) < number(9) + number(10), "batches take longer than the model: {row:?}");
+        // At most 256 tokens a side and step: rates and seconds must go together.
+        let tokens = number(4) * number(5);
+        assert!((20.0..256.0 * 3.0).contains(&tokens), "{row:?}");
+    }
+    let mut there: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    there.sort();
+    assert_eq!(there, ["toy.toml", "train.csv"]);
+}
+
+/// Another program must find the very batches and settings that the trainer uses.
+#[test]
+fn the_dump_has_the_batches_of_the_first_epoch() {
+    let folder = scratch();
+    let dump = folder.path().join("dump.safetensors");
+    let output = bench(folder.path(), TOY, &["--mix", "R+V", "--steps", "3", "--dump", dump.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let bytes = std::fs::read(&dump).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let ids = |name: &str| -> (Vec<usize>, Vec<i64>) {
+        let view = file.tensor(name).unwrap();
+        (
+            view.shape().to_vec(),
+            view.data().chunks(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap())).collect(),
+        )
+    };
+    let run =
+        Experiment::parse(Path::new("toy.toml"), TOY).unwrap().plan(Path::new("results")).unwrap().runs.remove(1).run;
+    let task = synthesizer::task::build(&run, tch::Device::Cpu).unwrap();
+    for (number, rows) in task.training().epoch(0).iter().take(3).enumerate() {
+        let [source, input, target] = ["source", "input", "target"].map(|what| ids(&format!("batch.{number}.{what}")));
+        assert_eq!(source.0[0], rows.len());
+        let row = |(shape, ids): &(Vec<usize>, Vec<i64>), row: usize| ids[row * shape[1]..][..shape[1]].to_vec();
+        for at in 0..rows.len() {
+            let real = |ids: Vec<i64>| ids.into_iter().filter(|&id| id != 0).collect::<Vec<_>>();
+            let (source, input, target) = (real(row(&source, at)), real(row(&input, at)), real(row(&target, at)));
+            // The toy's target is its source backwards, each with an end mark; the input is the target one later.
+            let (letters, end) = source.split_at(source.len() - 1);
+            let backwards: Vec<i64> = letters.iter().rev().chain(end).copied().collect();
+            assert_eq!(target, backwards, "batch {number}, row {at}");
+            assert_eq!(input[1..], target[..target.len() - 1]);
+        }
+    }
+    let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&header.metadata().as_ref().unwrap()["config"]).unwrap();
+    assert_eq!(config["model"], "encoder-decoder");
+    assert_eq!((&config["sizes"]["mix"], &config["sizes"]["d_ff"]), (&"R+V".into(), &32.into()));
+    // linear warm-up to 3e-3 in 10 steps; three steps warm up before the measured ones
+    let rates: Vec<f64> = serde_json::from_value(config["learning_rates"].clone()).unwrap();
+    assert_eq!(rates.len(), 6);
+    assert!((rates[0] - 3e-4).abs() < 1e-12 && (rates[5] - 1.8e-3).abs() < 1e-12, "{rates:?}");
+    let weights = file.names().into_iter().filter(|name| name.starts_with("weight.")).count();
+    assert_eq!(weights, task.variables().variables().len());
+}
+
+#[test]
+fn the_users_faults_are_told() {
+    let folder = scratch();
+    let decayed = TOY.replace("label_smoothing = 0.1", "weight_decay = 0.1");
+    let dump = folder.path().join("dump.safetensors");
+    let cases: [(&str, &[&str], &str); 3] = [
+        (TOY, &["--mix", "D"], "no run has one of these mixes; there are V, R+V"),
+        (TOY, &["--steps", "0"], "0"),
+        (&decayed, &["--dump", dump.to_str().unwrap()], "the PyTorch peer has no train.weight_decay"),
+    ];
+    for (text, arguments, message) in cases {
+        let output = bench(folder.path(), text, arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(message) && !text.contains("should not happen"), "{text}");
+    }
+}
