@@ -72,16 +72,22 @@ inline Vector decay(Vector x) {
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
   Vector power = reinterpret_cast<Vector>((n + 127) << 23);
-  return x < -87.0f ? Vector{} : p * power;
+  // Of what is no number, itself.
+  return x > -87.0f ? p * power : (x <= -87.0f ? Vector{} : x);
 }
 
 enum Mode : int32_t { SET = 0, ADD = 1, RELU = 2 };
 
-// out [R, PANEL] = x [R, depth] panel [depth, PANEL], then what `mode` says; the last panel may hold fewer columns.
+// out [R, PANEL] = bias + x [R, depth] panel [depth, PANEL], then what `mode` says; of the last panel fewer columns may count.
+// Sums start at the bias: with one addition after them at most, the compiler has no choice of order that could differ with R.
 template <int64_t R>
 inline void block(const float* x, int64_t x_stride, int64_t depth, const float* panel, const float* bias, int64_t columns,
     Mode mode, float* out, int64_t out_stride) {
-  Vector sums[R][2] = {};
+  Vector sums[R][2];
+  for (int64_t row = 0; row < R; ++row) {
+    sums[row][0] = load(bias);
+    sums[row][1] = load(bias + LANES);
+  }
   for (int64_t k = 0; k < depth; ++k) {
     Vector left = load(panel + k * PANEL), right = load(panel + k * PANEL + LANES);
     for (int64_t row = 0; row < R; ++row) {
@@ -91,10 +97,9 @@ inline void block(const float* x, int64_t x_stride, int64_t depth, const float* 
     }
   }
   if (columns == PANEL) {
-    Vector left = bias ? load(bias) : Vector{}, right = bias ? load(bias + LANES) : Vector{};
     for (int64_t row = 0; row < R; ++row) {
       float* to = out + row * out_stride;
-      Vector a = sums[row][0] + left, b = sums[row][1] + right;
+      Vector a = sums[row][0], b = sums[row][1];
       if (mode == ADD) {
         a += load(to);
         b += load(to + LANES);
@@ -113,7 +118,7 @@ inline void block(const float* x, int64_t x_stride, int64_t depth, const float* 
     store(whole + LANES, sums[row][1]);
     float* to = out + row * out_stride;
     for (int64_t column = 0; column < columns; ++column) {
-      float value = whole[column] + (bias ? bias[column] : 0.0f);
+      float value = whole[column];
       to[column] = mode == ADD ? to[column] + value : (mode == RELU && !(value > 0) ? 0.0f : value);
     }
   }
@@ -138,7 +143,7 @@ void product(int64_t rows, int64_t depth, int64_t columns, const float* x, int64
     const float* bias, int32_t mode, float* out, int64_t out_stride) {
   for (int64_t first = 0; first < columns; first += PANEL) {
     const float* panel = panels + first * depth;
-    const float* shift = bias ? bias + first : nullptr;
+    const float* shift = bias + first;
     int64_t width = columns - first < PANEL ? columns - first : PANEL;
     int64_t row = 0;
     for (; row + ROWS <= rows; row += ROWS) {

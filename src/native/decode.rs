@@ -90,7 +90,8 @@ pub struct Packed {
     depth: usize,
     columns: usize,
     panels: Vec<f32>,
-    bias: Option<Vec<f32>>,
+    /// As long as the panels are wide together.
+    bias: Vec<f32>,
 }
 
 impl Packed {
@@ -105,8 +106,9 @@ impl Packed {
         let weight = weight.f_detach()?.f_to_kind(Kind::Float)?;
         let padded = weight.f_constant_pad_nd([0, 0, 0, whole * panel - columns])?;
         let panels = floats(&padded.f_reshape([whole, panel, depth])?.f_transpose(1, 2)?)?;
-        let bias = bias.map(floats).transpose()?;
-        assert!(bias.as_ref().is_none_or(|bias| bias.len() == columns as usize), "a bias has one element a column");
+        let mut bias = bias.map_or_else(|| Ok(vec![0.0; columns as usize]), floats)?;
+        assert!(bias.len() == columns as usize, "a bias has one element a column");
+        bias.resize((whole * panel) as usize, 0.0);
         Ok(Packed { depth: depth as usize, columns: columns as usize, panels, bias })
     }
 
@@ -129,7 +131,6 @@ impl Packed {
         }
         assert!(columns <= self.columns && columns <= out_stride && self.depth <= x_stride);
         assert!(x.len() >= (rows - 1) * x_stride + self.depth && out.len() >= (rows - 1) * out_stride + columns);
-        let bias = self.bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr());
         // SAFETY: the slices are as long as the rows, strides and widths ask for.
         unsafe {
             (kernels().product)(
@@ -139,7 +140,7 @@ impl Packed {
                 x.as_ptr(),
                 x_stride as i64,
                 self.panels.as_ptr(),
-                bias,
+                self.bias.as_ptr(),
                 mode as i32,
                 out.as_mut_ptr(),
                 out_stride as i64,
