@@ -1,5 +1,5 @@
 // The softmax's product and cross-entropy in one: the logits of some rows at a time, never of all.
-#include "kernel.h"
+#include "row_products.h"
 
 extern "C" {
 struct CrossEntropy {
@@ -13,6 +13,8 @@ struct CrossEntropy {
   double smoothing;
   // [chunk, classes]
   void* logits;
+  // room for the table in panels: classes · width elements and as many as 31 rows more
+  void* packed;
   // [rows]
   double* losses;
   // like hidden and table; null where not wanted
@@ -85,15 +87,22 @@ void cross_entropy(const CrossEntropy& task) {
   const int64_t d = task.width, classes = task.classes;
   T* logits = static_cast<T*>(task.logits);
   const Matrix<const T> table{static_cast<const T*>(task.table), d};
+  T* packed = static_cast<T*>(task.packed);
+  pack(table.data, classes, d, packed);
   const bool gradient = task.hidden_gradient != nullptr || task.table_gradient != nullptr;
   for (int64_t first = 0; first < task.rows; first += task.chunk) {
     const int64_t count = task.rows - first < task.chunk ? task.rows - first : task.chunk;
     const Matrix<const T> hidden{static_cast<const T*>(task.hidden) + first * d, d};
     const Matrix<const T> made{logits, classes};
-    gemm<T>(count, classes, d, 1, hidden, table.transposed(), 0, {logits, classes});
-    parallel(count, [&](int64_t row) {
-      task.losses[first + row] =
-          row_loss(logits + row * classes, classes, task.targets[first + row], task.smoothing, gradient);
+    // each thread makes the logits of its rows, and turns them into gradients while they are in its cache
+    const int64_t parts = count < threads() ? count : threads();
+    parallel(parts, [&](int64_t part) {
+      const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
+      row_products(hidden.data + begin * d, end - begin, d, packed, classes, logits + begin * classes);
+      for (int64_t row = begin; row < end; ++row) {
+        task.losses[first + row] =
+            row_loss(logits + row * classes, classes, task.targets[first + row], task.smoothing, gradient);
+      }
     });
     if (task.hidden_gradient != nullptr) {
       gemm<T>(count, d, classes, 1, made, table, 0, {static_cast<T*>(task.hidden_gradient) + first * d, d});
