@@ -42,8 +42,16 @@ fn main() {
 fn compile(libtorch: &Path) {
     println!("cargo:rerun-if-changed=src/native");
     let glue = ["autograd.cpp", "device.cpp"];
-    let kernels =
-        ["adam.cpp", "attention.cpp", "cross_entropy.cpp", "decode.cpp", "dropout.cpp", "feed_forward.cpp", "norm.cpp"];
+    let kernels = [
+        "adam.cpp",
+        "attention_forward.cpp",
+        "attention_backward.cpp",
+        "cross_entropy.cpp",
+        "decode.cpp",
+        "dropout.cpp",
+        "feed_forward.cpp",
+        "norm.cpp",
+    ];
     let source = |name: &&str| Path::new("src/native").join(name);
     let include = libtorch.join("include");
     cc::Build::new()

@@ -1,4 +1,4 @@
-//! The fused attention kernel for the CPU (`attention.cpp`): logits from any number of parts, masks, softmax, dropout and
+//! The fused attention kernel for the CPU (`attention.h`): logits from any number of parts, masks, softmax, dropout and
 //! weighted values in one pass over blocks of rows, with exact gradients.
 
 use super::{record, takes, wants_gradient};

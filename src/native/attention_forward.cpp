@@ -1,0 +1,90 @@
+// Fused attention, forward: see attention.h.
+
+#include "attention.h"
+
+namespace {
+
+template <typename T>
+void forward_part(const Attention& task, Share share) {
+  const int64_t block = block_rows(task);
+  const int64_t stride = (task.columns + 31) / 16 * 16;
+  T* scratch = allocate<T>(block * stride + stride + block);
+  T* factors = scratch + block * stride;
+  T* inverse = factors + stride;
+  const Dropout dropout(task.dropout, task.seed);
+  for (int64_t index = share.begin; index < share.end;) {
+    const int64_t h = index / task.batch, b = index % task.batch;
+    const int64_t left = share.end - index;
+    const int64_t group = task.shared ? (task.batch - b < left ? task.batch - b : left) : 1;
+    index += group;
+    for (int64_t first = 0; first < task.rows; first += block) {
+      const int64_t count = first + block < task.rows ? block : task.rows - first;
+      const int64_t columns = visible(task, first + count - 1);
+      Matrix<T> s{scratch, stride};
+      products<T>(task, b, h, first, count, columns, s);
+      for (int64_t i = 0; i < count; ++i) {
+        T* row = s.data + i * stride;
+        const int64_t seen = visible(task, first + i);
+        add_tables<T>(task, b, h, first + i, seen, row);
+        if (task.padding != nullptr) {
+          const uint8_t* hidden = task.padding + b * task.columns;
+          for (int64_t j = 0; j < seen; ++j) {
+            row[j] = hidden[j] ? -infinity<T>() : row[j];
+          }
+        }
+        T most = -infinity<T>();
+        for (int64_t j = 0; j < seen; ++j) {
+          most = row[j] > most ? row[j] : most;
+        }
+        const bool blind = most == -infinity<T>();
+        T sum = 0;
+        if (blind) {
+          std::memset(row, 0, static_cast<size_t>(columns) * sizeof(T));
+        } else {
+          for (int64_t j = 0; j < seen; ++j) {
+            row[j] = exponential(row[j] - most);
+            sum += row[j];
+          }
+          std::memset(row + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
+        }
+        inverse[i] = blind ? T(0) : T(1) / sum;
+        if (task.keep && (!task.shared || b == 0)) {
+          T* kept = static_cast<T*>(task.log_sums) + ((task.shared ? 0 : b) * task.heads + h) * task.rows;
+          kept[first + i] = blind ? infinity<T>() : most + std::log(sum);
+        }
+        if (task.dropout > 0) {
+          dropout.row((b * task.heads + h) * task.rows + first + i, 0, seen, factors);
+          for (int64_t j = 0; j < seen; ++j) {
+            row[j] *= factors[j];
+          }
+        }
+      }
+      for (int64_t member = b; member < b + group; ++member) {
+        Matrix<T> output = matrix<T>(task.output, member, h, first);
+        gemm<T>(count, task.width, columns, T(1), constant(s), constant(matrix<T>(task.values, member, h, 0)), T(0), output);
+        for (int64_t i = 0; i < count; ++i) {
+          T* row = output.data + i * output.stride;
+          for (int64_t c = 0; c < task.width; ++c) {
+            row[c] *= inverse[i];
+          }
+        }
+      }
+    }
+  }
+  std::free(scratch);
+}
+
+template <typename T>
+void attention_forward(const Attention& task) {
+  const int64_t parts = part_count(task);
+  parallel(parts, [&](int64_t part) { forward_part<T>(task, share(task, part, parts)); });
+}
+
+} // namespace
+
+extern "C" {
+
+void KERNEL(attention_forward)(const Attention* task, int32_t is_double) {
+  is_double ? attention_forward<double>(*task) : attention_forward<float>(*task);
+}
+}
