@@ -301,7 +301,8 @@ pub fn check_training(peer: &mut Peer, form: &str, run: &Run, dump: &Path) -> Re
     for (step, theirs) in theirs.losses.into_iter().enumerate() {
         let ours = subject.step()?.loss;
         // Not >, so that a loss that is no number is another one.
-        if !((theirs - ours).abs() <= SAME_LOSS * ours.abs()) {
+        let alike = (theirs - ours).abs() <= SAME_LOSS * ours.abs();
+        if !alike {
             bail!(
                 "{}: at step {} the peer's loss is {theirs}, ours {ours}: they train different models",
                 run.mix,
