@@ -77,16 +77,22 @@ QUICK ?=
 BENCH := $(if $(QUICK),target/bench,results/bench)
 BENCHED := $(addprefix experiments/mini/table2/,lm1b.toml ende.toml)
 .PHONY: bench
-bench: build ## Ours against PyTorch in turn: attention, training, decoding (fetches PyTorch; QUICK=1: two minutes)
+bench: build ## Ours against PyTorch on the CPU, in turn (fetches PyTorch; QUICK=1: two minutes)
 	$(SYNTHESIZER) data fetch home-assistant news-articles
-	@export PYTHONPATH="$$(python3 scripts/peer.py)" PYTHONNOUSERSITE=1; set -x; \
+ifeq ($(DEVICE),cuda)
+	$(SYNTHESIZER) bench attention --device cuda
+else
+	@packages="$$(python3 scripts/peer.py)"; export PYTHONPATH="$$packages" PYTHONNOUSERSITE=1; set -x; \
 	python3 benches/check_peer.py tests/golden/*.safetensors tests/fixtures/baselines/*.json; \
-	$(SYNTHESIZER) bench compare attention --csv $(BENCH)/attention.csv \
-	  $(if $(QUICK),--lengths 256 --mix V --mix D --mix R --mix R+V --part core --seconds 0.3); \
-	$(SYNTHESIZER) bench compare train $(BENCHED) --against stock,eager,fused --csv $(BENCH)/train.csv \
-	  $(if $(QUICK),--mix V --mix R+V --turns 3,--mix V --mix D --mix R --mix FR --mix R+V); \
+	$(SYNTHESIZER) bench compare attention --part core --csv $(BENCH)/attention.csv \
+	  $(if $(QUICK),--lengths 256 --mix V --mix D --mix R --mix R+V --seconds 0.3); \
+	$(if $(QUICK),,$(SYNTHESIZER) bench compare attention --part core --lengths 256 --against compile --csv $(BENCH)/compile.csv; \
+	$(SYNTHESIZER) bench compare attention --part layer --against eager,fused --csv $(BENCH)/layer.csv;) \
+	$(SYNTHESIZER) bench compare train $(BENCHED) --against stock,eager --csv $(BENCH)/train.csv \
+	  $(if $(QUICK),--mix V --mix R+V --turns 2,--mix V --mix D --mix R --mix FR --mix R+V); \
 	$(SYNTHESIZER) bench decode $(lastword $(BENCHED)) --peer --csv $(BENCH)/decode.csv \
 	  $(if $(QUICK),--sentences 64 --repeats 3)
+endif
 
 .PHONY: data
 data: build ## Fetch the small corpora of PROFILE=mini

@@ -9,8 +9,10 @@ import argparse
 import os
 import statistics
 import sys
+import warnings
 
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")  # the peer is measured on the CPU
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")  # nothing here is an array
 
 import torch  # noqa: E402
 

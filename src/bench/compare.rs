@@ -301,8 +301,7 @@ pub fn check_training(peer: &mut Peer, form: &str, run: &Run, dump: &Path) -> Re
     for (step, theirs) in theirs.losses.into_iter().enumerate() {
         let ours = subject.step()?.loss;
         // Not >, so that a loss that is no number is another one.
-        let alike = (theirs - ours).abs() <= SAME_LOSS * ours.abs();
-        if !alike {
+        if !((theirs - ours).abs() <= SAME_LOSS * ours.abs()) {
             bail!(
                 "{}: at step {} the peer's loss is {theirs}, ours {ours}: they train different models",
                 run.mix,

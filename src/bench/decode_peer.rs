@@ -1,15 +1,16 @@
 //! The PyTorch peer of the decoding benchmark: what it is given, and a process of it that answers.
 
 use super::decode::{search_of, Options, Subject};
+use super::peer::ADVICE;
+use super::process::Process;
 use crate::attention::Mixing;
 use crate::data::tokenizer::{BEGIN, END, PAD};
 use crate::experiment::Run;
 use crate::task::writer::batches;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 /// Functions that `benches/torch_decode.py` has.
 const KNOWN: [&str; 5] = ["V", "D", "R", "Rfix", "FR"];
@@ -95,12 +96,7 @@ impl Case {
 }
 
 /// A running peer.
-pub struct Peer {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    script: String,
-}
+pub struct Peer(Process);
 
 /// What the peer did.
 #[derive(Debug, Deserialize)]
@@ -119,23 +115,12 @@ impl Peer {
     /// # Errors
     /// A Python that does not start, or has no PyTorch.
     pub fn start(python: &Path, script: &Path, case: &Path) -> Result<Peer> {
-        let mut child = Command::new(python)
-            .arg(script)
-            .arg(case)
-            .arg("--serve")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| {
-                format!("cannot start {}; give a Python that has PyTorch by --python", python.display())
-            })?;
-        let input = child.stdin.take();
-        let output = child.stdout.take().context("the peer has no output")?;
-        let script = script.display().to_string();
-        let mut peer = Peer { child, input, output: BufReader::new(output), script };
-        peer.answer()
-            .context("the PyTorch peer did not start; --python must name a Python with torch and safetensors")?;
-        Ok(peer)
+        let mut command = Command::new(python);
+        let process = Process::start(command.arg(script).arg(case).arg("--serve"), script.display().to_string());
+        let ready = process.and_then(|mut process| process.answer().map(|_| Peer(process)));
+        ready.with_context(|| {
+            format!("no PyTorch peer; {ADVICE}, or give a Python with torch and safetensors by --python")
+        })
     }
 
     /// Runs all sentences once.
@@ -143,26 +128,7 @@ impl Peer {
     /// # Errors
     /// A peer that ended, or says what it should not.
     pub fn run(&mut self, beam: usize) -> Result<PeerRun> {
-        let input = self.input.as_mut().context("the peer has no input")?;
-        writeln!(input, "{beam}").and_then(|()| input.flush()).with_context(|| format!("{} ended", self.script))?;
-        let answer = self.answer()?;
-        serde_json::from_str(&answer).with_context(|| format!("{} gave no result but {answer:.200}", self.script))
-    }
-
-    fn answer(&mut self) -> Result<String> {
-        let mut line = String::new();
-        self.output.read_line(&mut line).with_context(|| format!("cannot read what {} says", self.script))?;
-        if line.is_empty() {
-            bail!("{} ended without a result; what it said of it stands above", self.script);
-        }
-        Ok(line)
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // The end of its input ends it; by then it has nothing to say that anybody reads.
-        drop(self.input.take());
-        let _ = self.child.wait();
+        let answer = self.0.ask(&beam.to_string())?;
+        serde_json::from_str(&answer).with_context(|| format!("the peer gave no result but {answer:.200}"))
     }
 }

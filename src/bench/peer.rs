@@ -1,13 +1,13 @@
 //! The peer: a PyTorch process that measures when it is asked, a JSON object a line each way.
 
+use super::process::Process;
 use crate::train::device::loaded_version;
 use anyhow::{bail, Context, Result};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 /// How to start it.
 #[derive(Debug, Clone)]
@@ -24,10 +24,7 @@ pub struct Launch {
 
 /// A running peer.
 pub struct Peer {
-    child: Child,
-    /// None once it is to end.
-    requests: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    process: Process,
     /// What it is.
     pub about: About,
 }
@@ -48,7 +45,8 @@ pub struct About {
 #[error("{0}")]
 pub struct Unfit(pub String);
 
-const ADVICE: &str = "`make bench` makes the peer and calls this command as it needs to be called";
+/// Where a peer comes from.
+pub(super) const ADVICE: &str = "`make bench` makes the peer and calls this command as it needs to be called";
 
 impl Peer {
     /// Starts it and waits until it answers.
@@ -65,14 +63,10 @@ impl Peer {
         if !keeps_freed {
             command.arg("--stock-allocator");
         }
-        // Those of our own start would override what was asked for.
-        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("OMP_NUM_THREADS");
-        let mut child = command.spawn().with_context(|| format!("cannot start {}; {ADVICE}", python.display()))?;
-        let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            bail!("{} has no pipes", python.display()) // both were asked for
-        };
-        let about = About { torch: String::new(), threads: 0, cpu: String::new() };
-        let mut peer = Peer { child, requests: Some(requests), answers: BufReader::new(answers), about };
+        // That of our own start would override what was asked for.
+        command.arg("serve").env_remove("OMP_NUM_THREADS");
+        let process = Process::start(&mut command, "the peer".to_string()).context(ADVICE)?;
+        let mut peer = Peer { process, about: About { torch: String::new(), threads: 0, cpu: String::new() } };
         let about: About = peer.ask("hello", Value::Object(Default::default())).with_context(|| {
             format!("no peer to compare with: {} could not run PyTorch; {ADVICE}", python.display())
         })?;
@@ -97,13 +91,7 @@ impl Peer {
     pub fn ask<T: DeserializeOwned>(&mut self, what: &str, arguments: Value) -> Result<T> {
         let mut request = arguments;
         request["do"] = what.into();
-        let ended = || format!("the peer ended when it was asked for `{what}`; its last lines are above");
-        let requests = self.requests.as_mut().with_context(ended)?;
-        writeln!(requests, "{request}").and_then(|()| requests.flush()).with_context(ended)?;
-        let mut line = String::new();
-        if self.answers.read_line(&mut line).with_context(ended)? == 0 {
-            bail!(ended());
-        }
+        let line = self.process.ask(&request.to_string()).with_context(|| format!("asked for `{what}`"))?;
         let answer: Value = serde_json::from_str(&line).with_context(|| format!("the peer answered {line:?}"))?;
         if let Some(unfit) = answer["unfit"].as_str() {
             return Err(Unfit(unfit.to_string()).into());
@@ -112,13 +100,5 @@ impl Peer {
             bail!("the peer answered `{what}` with: {error}");
         }
         serde_json::from_value(answer).with_context(|| format!("the peer answered `{what}` with {line:?}"))
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // The end of its input ends it.
-        self.requests = None;
-        let _ = self.child.wait();
     }
 }

@@ -82,10 +82,10 @@ struct AttentionArgs {
     #[arg(long, value_name = "H", default_value_t = 8)]
     heads: i64,
     /// Most rounds of each comparison; 3 at least are made, if this allows
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 9)]
     rounds: usize,
     /// Seconds of rounds of each, after which no further one starts
-    #[arg(long, value_name = "S", default_value_t = 0.6)]
+    #[arg(long, value_name = "S", default_value_t = 0.4)]
     seconds: f64,
 }
 
