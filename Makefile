@@ -76,8 +76,10 @@ report: build ## Make the tables, figures and the page from results/$(PROFILE)
 QUICK ?=
 BENCH := $(if $(QUICK),target/bench,results/bench)
 BENCHED := $(addprefix experiments/mini/table2/,lm1b.toml ende.toml)
+GROWN := bench attention --part layer --seconds 0.2 --repeats 10 \
+  $(addprefix --mix ,V D R Rfix FR FD R+D D+V R+V LC DC Lin FFT Mixer)
 .PHONY: bench
-bench: build ## Ours against PyTorch on the CPU, in turn (fetches PyTorch; QUICK=1: two minutes)
+bench: build ## Ours against PyTorch on the CPU, in turn; growth; figures (fetches PyTorch; QUICK=1: two minutes)
 	$(SYNTHESIZER) data fetch home-assistant news-articles
 ifeq ($(DEVICE),cuda)
 	$(SYNTHESIZER) bench attention --device cuda
@@ -92,6 +94,11 @@ else
 	  $(if $(QUICK),--mix V --mix R+V --turns 2,--mix V --mix D --mix R --mix FR --mix R+V); \
 	$(SYNTHESIZER) bench decode $(lastword $(BENCHED)) --peer --csv $(BENCH)/decode.csv \
 	  $(if $(QUICK),--sentences 64 --repeats 3)
+ifeq ($(QUICK),)
+	$(SYNTHESIZER) $(GROWN) --lengths 64,128,256,512,1024,2048 --batch 4 --csv $(BENCH)/growth.csv > /dev/null
+	$(SYNTHESIZER) $(GROWN) --lengths 256 --batch 1,2,4,8,16,32 --csv $(BENCH)/batch.csv > /dev/null
+	$(SYNTHESIZER) report $(BENCH)
+endif
 endif
 
 .PHONY: data

@@ -52,6 +52,31 @@ fn the_csv_has_a_line_for_every_mix_length_part_and_pass() {
     }
 }
 
+#[test]
+fn batches_are_measured_one_after_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.csv");
+    let mut sizes = TINY;
+    sizes[5] = "3,1";
+    let named = ["--part", "layer", "--mix", "V", "--mix", "R", "--lengths", "4"];
+    let output = bench(&[&sizes[..], &named, &["--csv", path.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let rows: Vec<csv::StringRecord> =
+        csv::Reader::from_path(&path).unwrap().records().collect::<Result<_, _>>().unwrap();
+    let found: Vec<[&str; 3]> = rows.iter().map(|row| [&row[3], &row[1], &row[7]]).collect();
+    let mut expected = Vec::new();
+    for batch in ["3", "1"] {
+        for pass in ["forward", "forward+backward"] {
+            expected.extend(["V", "R"].map(|mix| [batch, mix, pass]));
+        }
+    }
+    assert_eq!(found, expected);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let first = text.find("layer, length 4: batch 3, d_model 16").expect("batch 3");
+    assert!(text.find("layer, length 4: batch 1, d_model 16").is_some_and(|second| first < second), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("R ")).count(), 2, "{text}");
+}
+
 /// An encoder's operator can't be causal: it is measured as it is, and the table and the CSV say so.
 #[test]
 fn operators_that_cannot_be_causal_are_measured_open() {
@@ -98,11 +123,12 @@ fn memory_grows_with_what_is_kept_for_the_backward_pass() {
 
 #[test]
 fn the_users_faults_end_before_anything_runs() {
-    let faults: [(&[&str], &str); 8] = [
+    let faults: [(&[&str], &str); 9] = [
         (&["--heads", "7"], "heads = 7 does not divide d_model = 512"),
         (&["--lengths", "0"], "max_length = 0"),
         (&["--lengths", "64,x"], "x"),
         (&["--batch", "0"], "batch is 0"),
+        (&["--batch", "4,0"], "batch is 0"),
         (&["--repeats", "0"], "repeats"),
         (&["--device", "tpu"], "tpu"),
         (&["--mix", "FD(a=5)", "--lengths", "64"], "FD(a=5) at length 64"),

@@ -309,21 +309,29 @@ pub(super) fn causal(mix: &Mix) -> bool {
     mix.terms.iter().all(|term| registry::find(&term.name).is_some_and(Entry::can_be_causal))
 }
 
-/// Measures, length by length; `keep` gets the rows of a length, part and pass as soon as they are there.
+/// Measures what one or several options ask for, length by length; `keep` gets the rows of a length, part and pass as soon as
+/// they are there. All are on the first one's device.
 ///
 /// # Errors
 /// As [`Options::check`], before anything runs; whatever LibTorch refuses; those of `keep`.
 pub fn measure(
-    options: &Options,
+    all: &[Options],
     mut keep: impl FnMut(&[Row]) -> Result<(), std::io::Error>,
 ) -> Result<Vec<Row>, BenchError> {
-    options.check()?;
+    all.iter().try_for_each(Options::check)?;
+    let Some(first) = all.first() else { return Ok(Vec::new()) };
     tch::manual_seed(0);
-    let machine = Machine::measure(options.device)?;
+    let machine = Machine::measure(first.device)?;
     let mut rows = Vec::new();
-    for (&length, &part) in
-        options.lengths.iter().flat_map(|length| options.parts.iter().map(move |part| (length, part)))
-    {
+    let each = |options: &'_ Options| {
+        let parts = options.parts.clone();
+        options
+            .lengths
+            .clone()
+            .into_iter()
+            .flat_map(move |length| parts.clone().into_iter().map(move |part| (length, part)))
+    };
+    for (options, (length, part)) in all.iter().flat_map(|options| each(options).map(move |at| (options, at))) {
         let mut subjects = Vec::new();
         for mix in &options.mixes {
             subjects.extend(Subject::new(options, part, mix, length)?.map(|subject| (mix, subject)));

@@ -1,8 +1,10 @@
 //! Tables, figures and a page from the files under `results/`. Nothing here trains, and the same input gives the same bytes.
 
+pub mod benchmarks;
 pub mod error;
 pub mod export;
 pub mod figure;
+pub mod grown;
 pub mod number;
 pub mod page;
 pub mod published;
@@ -13,7 +15,10 @@ pub mod table;
 
 use crate::files::write_atomically;
 use anyhow::Context;
+use benchmarks::Benchmarks;
 use error::{ReportError, Result};
+use export::Exporter;
+use figure::Figure;
 use page::{Picture, Section};
 use published::Published;
 use results::TableResults;
@@ -70,23 +75,28 @@ pub fn report(options: &Options) -> Result<Report> {
     for (folder, profile) in folders.iter().filter(|(folder, profile)| is_selected(options, folder, profile)) {
         read.push((folder, results::read(folder, profile)?));
     }
+    let benchmarks = match is_selected(options, Path::new(""), BENCHMARKS) {
+        true => Benchmarks::read(&options.results.join(BENCHMARKS))?,
+        false => Benchmarks::default(),
+    };
     // All is read before anything is written: a faulty file leaves what was there as it was.
     for (folder, results) in read.iter().filter(|(_, results)| !results.is_empty()) {
         report.tables.push(make(options, folder, results)?);
     }
+    let mut profiles: Vec<String> = report.tables.iter().map(|made| made.profile.clone()).collect();
+    profiles.dedup();
+    make_benchmarks(options, &benchmarks, &mut report)?;
     if report.tables.is_empty() {
         return Err(nothing(options));
     }
-    let mut profiles: Vec<&str> = report.tables.iter().map(|made| made.profile.as_str()).collect();
-    profiles.dedup();
     for profile in profiles {
         let sections = folders
             .iter()
             .filter(|f| f.1 == profile)
-            .filter_map(|f| section(options, &f.0, profile))
+            .filter_map(|f| section(options, &f.0, &profile))
             .collect::<Vec<_>>();
-        let path = options.plots.join(profile).join("index.html");
-        write(&path, page::page(profile, &sections).as_bytes())?;
+        let path = options.plots.join(&profile).join("index.html");
+        write(&path, page::page(&format!("profile {profile}"), &sections).as_bytes())?;
         report.pages.push(path);
     }
     Ok(report)
@@ -103,14 +113,53 @@ fn make(options: &Options, folder: &Path, results: &TableResults) -> Result<Made
         files.push(path);
     }
     let plots = options.plots.join(&results.profile).join(&results.name);
-    let figures = figure::figures(results, &published);
-    if !figures.is_empty() {
-        std::fs::create_dir_all(&plots).with_context(|| format!("{}: cannot make this folder", plots.display()))?;
-    }
-    for figure in &figures {
-        files.extend(figure::render::write(&figure.canvas, &plots, &figure.stem)?);
-    }
+    files.extend(draw(&figure::figures(results, &published), &plots)?);
     Ok(Made { profile: results.profile.clone(), table, files })
+}
+
+/// Writes figures as SVG and PNG into a folder.
+fn draw(figures: &[Figure], plots: &Path) -> Result<Vec<PathBuf>> {
+    if !figures.is_empty() {
+        std::fs::create_dir_all(plots).with_context(|| format!("{}: cannot make this folder", plots.display()))?;
+    }
+    let mut files = Vec::new();
+    for figure in figures {
+        files.extend(figure::render::write(&figure.canvas, plots, &figure.stem)?);
+    }
+    Ok(files)
+}
+
+/// Writes the benchmarks' tables (as Markdown: their CSVs are what was measured), figures and page.
+fn make_benchmarks(options: &Options, benchmarks: &Benchmarks, report: &mut Report) -> Result<()> {
+    let plots = options.plots.join(BENCHMARKS);
+    let mut sections = Vec::new();
+    for (table, figures) in benchmarks.parts() {
+        let path = options.results.join(BENCHMARKS).join(format!("{}.md", table.name));
+        write(&path, export::markdown::Markdown.export(&table).as_bytes())?;
+        let mut files = vec![path];
+        files.extend(draw(&figures, &plots)?);
+        let pictures = figures.into_iter().map(|figure| picture(figure, "")).collect();
+        sections.push(Section::Made(table.clone(), pictures));
+        report.tables.push(Made { profile: BENCHMARKS.into(), table, files });
+    }
+    if !sections.is_empty() {
+        let path = plots.join("index.html");
+        write(&path, page::page("the benchmarks", &sections).as_bytes())?;
+        report.pages.push(path);
+    }
+    Ok(())
+}
+
+/// A figure in a folder beside the page.
+fn picture(figure: Figure, folder: &str) -> Picture {
+    Picture {
+        svg: format!("{folder}{}.svg", figure.stem),
+        png: format!("{folder}{}.png", figure.stem),
+        width: figure.canvas.width,
+        height: figure.canvas.height,
+        title: figure.canvas.title,
+        caption: figure.caption,
+    }
 }
 
 /// A table's part of the page; figures that were never drawn are left out, and so are tables without results.
@@ -124,14 +173,8 @@ fn section(options: &Options, folder: &Path, profile: &str) -> Option<Section> {
     if results.is_empty() {
         return None;
     }
-    let pictures = figure::figures(&results, &published).into_iter().map(|figure| Picture {
-        svg: format!("{name}/{}.svg", figure.stem),
-        png: format!("{name}/{}.png", figure.stem),
-        width: figure.canvas.width,
-        height: figure.canvas.height,
-        title: figure.canvas.title,
-        caption: figure.caption,
-    });
+    let figures = figure::figures(&results, &published).into_iter();
+    let pictures = figures.map(|figure| picture(figure, &format!("{name}/")));
     let page_folder = options.plots.join(profile);
     let pictures = pictures.filter(|p| page_folder.join(&p.svg).is_file()).collect();
     Some(Section::Made(make_table(&results, &published), pictures))
@@ -168,7 +211,9 @@ fn table_folders(options: &Options) -> Result<Vec<(PathBuf, String)>> {
 
 fn is_selected(options: &Options, folder: &Path, profile: &str) -> bool {
     let table = results::name_of(folder);
-    let wanted = |s: &Selection| s.profile == profile && s.table.as_ref().is_none_or(|t| *t == table);
+    // Benchmarks have no tables of their own to select.
+    let wanted =
+        |s: &Selection| s.profile == profile && (profile == BENCHMARKS || s.table.as_ref().is_none_or(|t| *t == table));
     options.selection.is_empty() || options.selection.iter().any(wanted)
 }
 
@@ -176,6 +221,9 @@ fn nothing(options: &Options) -> ReportError {
     let results = options.results.display();
     let text = match options.selection.first() {
         None => format!("no results under {results}: `synthesizer run experiments/mini/table2` makes some, and `make reproduce-table1` those of Table 1"),
+        Some(Selection { profile, .. }) if profile == BENCHMARKS => {
+            format!("no results under {results}/{profile}: `make bench` makes them")
+        }
         Some(Selection { profile, table }) => {
             let table = table.as_deref();
             let path = table.map_or(profile.clone(), |t| format!("{profile}/{t}"));

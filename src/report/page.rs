@@ -1,4 +1,4 @@
-//! `plots/<profile>/index.html`: all tables and figures of a profile on one page, without scripts or addresses of others.
+//! `plots/<profile>/index.html`: all tables and figures of a profile, or of the benchmarks, on one page, without scripts or addresses of others.
 
 use super::export::html::{escape, Html};
 use super::export::Exporter;
@@ -67,14 +67,14 @@ tbody tr:nth-child(even) { background: #f5f5f5; }
 @media print { .scroll { overflow: visible; } }
 ";
 
-/// The whole page.
-pub fn page(profile: &str, sections: &[Section]) -> String {
+/// The whole page of a subject, such as `profile mini`.
+pub fn page(subject: &str, sections: &[Section]) -> String {
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Synthesizer, profile {0}</title>\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>Synthesizer: tables and figures of profile {0}</h1>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Synthesizer, {0}</title>\n\
+         <style>{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>Synthesizer: tables and figures of {0}</h1>\n\
          <p>Made by <code>synthesizer report</code> from the result files alone.</p>\n",
-        escape(profile)
+        escape(subject)
     );
     text += "<nav aria-label=\"Tables\"><ul>\n";
     for section in sections {
@@ -113,7 +113,7 @@ fn picture(p: &Picture) -> String {
     )
 }
 
-/// `table2` is Table 2, with the tasks that it shows.
+/// `table2` is Table 2, with the tasks that it shows; benchmarks have names of their own.
 fn heading(name: &str) -> String {
     let tasks = match name {
         "table1" => ": the synthesizing functions",
@@ -123,6 +123,12 @@ fn heading(name: &str) -> String {
         "table5" => ": SuperGLUE",
         "table6" => ": masked language modelling against convolutions",
         "table7" => ": classification of texts",
+        "attention-core" => return "The core of attention against PyTorch".into(),
+        "attention-layer" => return "The attention layer against PyTorch".into(),
+        "train" => return "Training against PyTorch".into(),
+        "decode" => return "Decoding against PyTorch".into(),
+        "growth" => return "Growth with the length".into(),
+        "batch" => return "Growth with the batch".into(),
         _ => "",
     };
     match name.strip_prefix("table") {

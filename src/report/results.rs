@@ -5,7 +5,7 @@ use super::read::attention::Histogram;
 use super::read::cost::{CostRow, TimeRow};
 use super::read::log::Log;
 use super::read::runs::RunRow;
-use super::read::{attention, cost, log, runs};
+use super::read::{attention, cost, log, runs, Tail};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -202,7 +202,7 @@ pub fn read(folder: &Path, profile: &str) -> Result<TableResults> {
         profile: profile.to_string(),
         name: table,
         costs: if costs.is_file() { cost::read_cost(&costs)? } else { Vec::new() },
-        times: if times.is_file() { cost::read_time(&times)? } else { Vec::new() },
+        times: if times.is_file() { cost::read_time(&times, Tail::Strict)? } else { Vec::new() },
         columns,
     })
 }

@@ -62,7 +62,7 @@ fn svgs_name_every_mix_and_pngs_are_drawn() {
     }
 }
 
-fn overlaps(canvas: &Canvas) -> Vec<String> {
+pub fn overlaps(canvas: &Canvas) -> Vec<String> {
     let texts: Vec<_> = canvas.texts().collect();
     let mut faults = Vec::new();
     for (i, a) in texts.iter().enumerate() {

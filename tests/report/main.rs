@@ -1,5 +1,6 @@
 //! `synthesizer report` on made-up results (tests/fixtures/report/make.py): three seeds, a missing row, an unfinished run, a diverged one.
 
+mod bench;
 mod figures;
 mod tables;
 mod tasks;

@@ -29,9 +29,9 @@ pub struct Args {
     /// Lengths, separated by commas
     #[arg(long, value_name = "L,…", value_delimiter = ',', default_value = "64,128,256,512,1024")]
     lengths: Vec<i64>,
-    /// Sequences in a batch
-    #[arg(long, value_name = "B", default_value_t = 2)]
-    batch: i64,
+    /// Sequences in a batch; several, separated by commas, are measured one after another
+    #[arg(long, value_name = "B,…", value_delimiter = ',', default_value = "2")]
+    batch: Vec<i64>,
     /// Width d of the layer
     #[arg(long, value_name = "D", default_value_t = 512)]
     d_model: i64,
@@ -69,24 +69,27 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     memory::keep_freed();
     let parts = if args.parts.is_empty() { vec![Part::Core, Part::Layer] } else { args.parts };
-    let options = Options {
-        parts,
+    let of_batch = |&batch: &i64| Options {
+        parts: parts.clone(),
         form: args.form,
-        mixes,
-        lengths: args.lengths,
-        batch: args.batch,
+        mixes: mixes.clone(),
+        lengths: args.lengths.clone(),
+        batch,
         d_model: args.d_model,
         heads: args.heads,
         limits,
         device,
     };
-    options.check()?;
+    let options: Vec<Options> = args.batch.iter().map(of_batch).collect();
+    // Before the file is opened, which empties it.
+    options.iter().try_for_each(Options::check)?;
     let mut file = args.csv.as_deref().map(create).transpose()?;
     let rows = measure(&options, |rows| {
         for row in rows {
             eprintln!(
-                "length {:>5}  {:<5}  {:<17} {:<6} {:>9} ms",
+                "length {:>5}  batch {:>3}  {:<5}  {:<17} {:<6} {:>9} ms",
                 row.length,
+                row.batch,
                 row.part.name(),
                 row.pass.name(),
                 row.mix,
@@ -105,8 +108,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
-    for &length in &options.lengths {
-        for &part in &options.parts {
+    for options in &options {
+        for (&length, &part) in options.lengths.iter().flat_map(|l| options.parts.iter().map(move |part| (l, part))) {
+            let rows: Vec<&Row> = rows.iter().filter(|row| row.batch == options.batch).collect();
             print!("{}", table(&rows, part, length));
         }
     }
@@ -121,8 +125,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(rows: &[Row], part: Part, length: i64) -> String {
-    let rows: Vec<&Row> = rows.iter().filter(|row| row.length == length && row.part == part).collect();
+fn table(rows: &[&Row], part: Part, length: i64) -> String {
+    let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.length == length && row.part == part).collect();
     let find = |mix: &str, pass| rows.iter().find(|row| row.mix == mix && row.pass == pass);
     let firsts: Vec<&&Row> = rows.iter().filter(|row| row.pass == Pass::Forward).collect();
     let Some(first) = firsts.first() else { return String::new() };

@@ -194,11 +194,7 @@ impl Bars {
             if let Some(std) = s.std {
                 let start = (s.mean - std).max(panel.x.low);
                 let ((low, _), (high, _)) = (panel.at(start, 0.0), panel.at(s.mean + std, 0.0));
-                canvas.line(&[(low, middle), (high, middle)], WHITE, 3.6, &[]);
-                canvas.line(&[(low, middle), (high, middle)], BLACK, 1.4, &[]);
-                for x in [low, high] {
-                    canvas.line(&[(x, middle - 4.0), (x, middle + 4.0)], BLACK, 1.4, &[]);
-                }
+                whisker(canvas, (low, high), middle);
                 beside = high;
             }
             let at = (beside.max(panel.right() + 2.0) + 6.0, baseline);
@@ -260,12 +256,23 @@ pub fn figure(results: &TableResults, column: &Column, published: &Published) ->
     Some(Figure { stem: format!("{}-quality", column.stem), caption, canvas })
 }
 
-fn base_line(canvas: &mut Canvas, panel: &Panel, value: f64) {
+/// A spread from left to right, around the middle of a bar.
+pub(super) fn whisker(canvas: &mut Canvas, (low, high): (f64, f64), middle: f64) {
+    canvas.line(&[(low, middle), (high, middle)], WHITE, 3.6, &[]);
+    canvas.line(&[(low, middle), (high, middle)], BLACK, 1.4, &[]);
+    for x in [low, high] {
+        canvas.line(&[(x, middle - 4.0), (x, middle + 4.0)], BLACK, 1.4, &[]);
+    }
+}
+
+/// A dotted line upwards at a value to compare with.
+pub(super) fn base_line(canvas: &mut Canvas, panel: &Panel, value: f64) {
     let (x, _) = panel.at(value, 0.0);
     canvas.line(&[(x, panel.top), (x, panel.bottom())], GREY, 1.2, &[2.0, 3.0]);
 }
 
-fn axis(canvas: &mut Canvas, panel: &Panel, name: &str) {
+/// Grid and ticks of the axis that bars lie along, and its name above.
+pub(super) fn axis(canvas: &mut Canvas, panel: &Panel, name: &str) {
     for (value, label) in panel.x.ticks((panel.width / 60.0).ceil() as usize) {
         let (x, _) = panel.at(value, 0.0);
         canvas.line(&[(x, panel.top), (x, panel.bottom())], LIGHT, 1.0, &[]);

@@ -17,6 +17,9 @@ const VERMILLION: Colour = (213, 94, 0);
 const PURPLE: Colour = (204, 121, 167);
 const ASH: Colour = (119, 119, 119);
 
+/// Forms of PyTorch, in the order in which `ratios` names them.
+pub const FORMS: [Colour; 5] = [ASH, BLUE, ORANGE, GREEN, BLUE];
+
 /// The low end of a scale around a middle.
 pub const LOW: Colour = BLUE;
 /// The high end of a scale around a middle.

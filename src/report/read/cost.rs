@@ -1,6 +1,6 @@
 //! `cost.csv` and `time.csv` of Table 1: counted parameters and operations, measured time and memory.
 
-use super::{Sheet, Tail};
+use super::{Row, Sheet, Tail};
 use crate::report::error::Result;
 use std::path::Path;
 
@@ -36,8 +36,14 @@ pub struct TimeRow {
     pub mix: String,
     /// Sequence length L.
     pub length: u64,
+    /// Sequences B, where the file says.
+    pub batch: Option<u64>,
+    /// Whether nothing was masked.
+    pub open: bool,
     /// What else the time depends on, for people: batch, width, heads, mask, device, threads.
     pub setting: String,
+    /// The same without batch and mask.
+    pub sizes: String,
     /// Whether the backward pass is in it.
     pub backward: bool,
     /// Median seconds.
@@ -73,40 +79,36 @@ pub fn read_cost(path: &Path) -> Result<Vec<CostRow>> {
         .collect()
 }
 
-/// Reads `time.csv`.
-pub fn read_time(path: &Path) -> Result<Vec<TimeRow>> {
-    let sheet = Sheet::read(path, &["mix", "length", "pass", "median_seconds"], Tail::Strict)?;
+/// Reads `time.csv`, and what else `bench attention` writes.
+pub fn read_time(path: &Path, tail: Tail) -> Result<Vec<TimeRow>> {
+    let sheet = Sheet::read(path, &["mix", "length", "pass", "median_seconds"], tail)?;
     sheet
         .rows()
         .map(|row| {
-            let backward = match row.text("pass") {
-                "forward" => false,
-                "forward+backward" => true,
-                other => {
-                    return Err(
-                        row.fault(format!("column `pass` holds \"{other}\", not `forward` or `forward+backward`"))
-                    )
-                }
+            let backward = is_backward(&row)?;
+            let named = |name: &str, column: &str| match row.text(column) {
+                "" => None,
+                text => Some(format!("{name} {text}")),
             };
             let mask = match row.text("causal") {
                 "true" => "causal",
                 "false" => "not causal",
                 other => other,
             };
-            let mut setting: Vec<String> = Vec::new();
-            for (name, column) in [("batch", "batch"), ("d", "d_model"), ("h", "heads")] {
-                if !row.text(column).is_empty() {
-                    setting.push(format!("{name} {}", row.text(column)));
-                }
-            }
-            setting.extend([mask, row.text("device")].iter().filter(|t| !t.is_empty()).map(|t| t.to_string()));
-            if let Some(threads) = row.optional::<u64>("threads")? {
-                setting.push(format!("{threads} thread{}", if threads == 1 { "" } else { "s" }));
-            }
+            let word = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
+            let threads = row.optional::<u64>("threads")?;
+            let threads = threads.map(|threads| format!("{threads} thread{}", if threads == 1 { "" } else { "s" }));
+            let (batch, sizes) = (named("batch", "batch"), [named("d", "d_model"), named("h", "heads")]);
+            let machine = [word(row.text("device")), threads];
+            let join =
+                |parts: &[&[Option<String>]]| parts.concat().into_iter().flatten().collect::<Vec<String>>().join(", ");
             Ok(TimeRow {
                 mix: row.value("mix")?,
                 length: row.value("length")?,
-                setting: setting.join(", "),
+                batch: row.optional("batch")?,
+                open: row.text("causal") == "false",
+                setting: join(&[&[batch], &sizes, &[word(mask)], &machine]),
+                sizes: join(&[&sizes, &machine]),
                 backward,
                 median_seconds: row.value("median_seconds")?,
                 low_seconds: row.optional("low_seconds")?,
@@ -115,4 +117,13 @@ pub fn read_time(path: &Path) -> Result<Vec<TimeRow>> {
             })
         })
         .collect()
+}
+
+/// Whether the column `pass` names the pass with gradients.
+pub(super) fn is_backward(row: &Row) -> Result<bool> {
+    match row.text("pass") {
+        "forward" => Ok(false),
+        "forward+backward" => Ok(true),
+        other => Err(row.fault(format!("column `pass` holds \"{other}\", not `forward` or `forward+backward`"))),
+    }
 }

@@ -1,6 +1,7 @@
 //! Result files: CSVs with a header, read by column name. Every fault names its file and line.
 
 pub mod attention;
+pub mod bench;
 pub mod cost;
 pub mod log;
 pub mod runs;

@@ -1,5 +1,6 @@
 //! A table, before it has a format.
 
+pub mod bench;
 pub mod functions;
 pub mod layout;
 pub mod metric;
