@@ -31,6 +31,7 @@ pub const LIGHTWEIGHT_ENTRY: Entry = Entry {
         build: |path, term, shape, causal| Ok(Box::new(Convolution::new(path, term, shape, causal, false))),
         can_be_causal: true,
         has_projections: true,
+        grows_with_sight: false,
         operations: |term, shape, input| operations(term, shape, input, false),
     },
 };
@@ -45,6 +46,7 @@ pub const DYNAMIC_ENTRY: Entry = Entry {
         build: |path, term, shape, causal| Ok(Box::new(Convolution::new(path, term, shape, causal, true))),
         can_be_causal: true,
         has_projections: true,
+        grows_with_sight: false,
         operations: |term, shape, input| operations(term, shape, input, true),
     },
     ..LIGHTWEIGHT_ENTRY

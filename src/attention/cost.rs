@@ -299,6 +299,16 @@ impl Layer {
         }
     }
 
+    /// Whether a causal mask hides half of the products.
+    pub fn grows_with_sight(&self) -> bool {
+        !matches!(self.operator, Some((_, Entry { kind: Kind::Operator { grows_with_sight: false, .. }, .. })))
+    }
+
+    /// Whether logits have a gradient: not where all of them are fixed.
+    pub fn trains_logits(&self) -> bool {
+        self.operator.is_some() || self.alpha() > 0 || self.functions.iter().any(|function| function.trainable() > 0)
+    }
+
     /// Counts the operations of a forward pass by [`FLOPS_DEFINITION`].
     ///
     /// # Errors

@@ -34,6 +34,7 @@ pub const ENTRY: Entry = Entry {
         build: |_, _, shape, _| Ok(Box::new(Fourier { max_length: shape.max_length })),
         can_be_causal: false,
         has_projections: false,
+        grows_with_sight: false,
         operations,
     },
 };

@@ -31,6 +31,7 @@ pub const ENTRY: Entry = Entry {
         build: |path, term, shape, _| Ok(build(path, term, shape)),
         can_be_causal: false,
         has_projections: true,
+        grows_with_sight: false,
         operations,
     },
 };

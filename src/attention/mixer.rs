@@ -24,6 +24,7 @@ pub const ENTRY: Entry = Entry {
         build: |path, _, shape, causal| Ok(build(path, shape, causal)),
         can_be_causal: true,
         has_projections: true,
+        grows_with_sight: true,
         operations,
     },
 };

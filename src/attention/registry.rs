@@ -73,6 +73,8 @@ pub enum Kind {
         can_be_causal: bool,
         /// Whether it has the layer's value and output projections.
         has_projections: bool,
+        /// Whether a position's products grow with the positions that it sees, so that a causal mask hides half of them.
+        grows_with_sight: bool,
         /// Operations of a forward pass; its check has passed.
         operations: fn(&Term, &Shape, Input) -> Operations,
     },

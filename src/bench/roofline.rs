@@ -79,7 +79,9 @@ pub struct Work {
 /// What a pass over a piece of a layer cannot do without.
 ///
 /// Operations are those of [`crate::attention::cost::FLOPS_DEFINITION`]; of a causal layer only those of logits that are seen,
-/// (L + 1) / 2L of all; forward + backward counts three times the forward pass, as each product has two in the backward pass.
+/// (L + 1) / 2L of all (not of convolutions, which look at a few positions anyway); forward + backward counts three times the
+/// forward pass, as each product has two in the backward pass, but where logits are fixed (Rfix) these once and their products
+/// with values twice.
 /// Bytes: every input is read and the output written once (forward); with the backward pass the inputs are read again, the
 /// output's gradient is read, and each input's gradient written.
 #[derive(Debug, Clone, Copy)]
@@ -104,14 +106,17 @@ impl Piece {
     pub fn work(&self, layer: &Layer, input: Input) -> Result<Work, CostError> {
         let flops = layer.flops(input)?;
         let length = input.length as f64;
-        let seen = if self.is_causal { (length + 1.0) / (2.0 * length) } else { 1.0 };
-        let core = seen * (flops.logits + flops.mixing + flops.softmax + flops.weighted_values) as f64;
-        let projections = (flops.projections + flops.value + flops.output) as f64;
-        let forward = core + if self.is_core { 0.0 } else { projections };
+        let seen = if self.is_causal && layer.grows_with_sight() { (length + 1.0) / (2.0 * length) } else { 1.0 };
+        let logits = seen * (flops.logits + flops.mixing + flops.softmax) as f64;
+        let weighted = seen * flops.weighted_values as f64;
+        let projections = if self.is_core { 0 } else { flops.projections + flops.value + flops.output } as f64;
         let (inputs, outputs) = (self.inputs as f64, self.outputs as f64);
-        let (passes, elements) =
-            if self.is_backward { (3.0, 3.0 * inputs + 2.0 * outputs) } else { (1.0, inputs + outputs) };
-        Ok(Work { operations: passes * forward, bytes: 4.0 * elements })
+        let (operations, elements) = match (self.is_backward, layer.trains_logits()) {
+            (false, _) => (logits + weighted + projections, inputs + outputs),
+            (true, true) => (3.0 * (logits + weighted + projections), 3.0 * inputs + 2.0 * outputs),
+            (true, false) => (logits + 2.0 * weighted + 3.0 * projections, 3.0 * inputs + 2.0 * outputs),
+        };
+        Ok(Work { operations, bytes: 4.0 * elements })
     }
 }
 
@@ -134,6 +139,15 @@ mod tests {
         let causal = Piece { is_causal: true, is_backward: true, ..piece };
         let work = causal.work(&layer, input).unwrap();
         assert_eq!(work, Work { operations: 3.0 * core * 10.0 / 16.0, bytes: 4.0 * (300.0 + 20.0) });
+        // fixed logits: their softmax once, counted once a layer; their products with values forward and for the values
+        let fixed = Layer::new(&[Term::new("Rfix")], shape, Mixing::Softmax).unwrap();
+        let work = Piece { is_backward: true, ..piece }.work(&fixed, input).unwrap();
+        assert_eq!(work.operations, 32.0 * 5.0 + 2.0 * 96.0 * 8.0);
+        // a kernel of 3 looks at 3 positions, later ones hidden or not
+        let term = Term { name: "LC".into(), parameters: vec![("kernel".into(), 3)] };
+        let light = Layer::new(&[term], shape, Mixing::Softmax).unwrap();
+        let [open, causal] = [false, true].map(|is_causal| Piece { is_causal, ..piece }.work(&light, input).unwrap());
+        assert_eq!(open, causal);
         // 12 tokens, four maps of 8 · 8
         let whole = Piece { is_core: false, ..piece };
         assert_eq!(whole.work(&layer, input).unwrap().operations, core + 12.0 * 4.0 * 2.0 * 64.0);

@@ -225,7 +225,8 @@ fn check(request: &Request) -> Result<[i64; 5], String> {
             }
             Part::Table(table) => table.size() == [heads, rows, columns],
             Part::Outer { first, second, columns: wanted } => {
-                let whole = first.size().last().zip(second.size().last()).is_some_and(|(a, b)| a * b >= columns);
+                let own = [first, second].iter().all(|factor| factor.size().first() == Some(&batch));
+                let whole = own && first.size().last().zip(second.size().last()).is_some_and(|(a, b)| a * b >= columns);
                 fits(first, rows, None) && fits(second, rows, None) && whole && *wanted == columns
             }
         };
@@ -235,7 +236,12 @@ fn check(request: &Request) -> Result<[i64; 5], String> {
         }
     }
     let weights = request.weights.as_ref().is_none_or(|weights| weights.size() == [count as i64, heads]);
-    let padding = request.padding.is_none_or(|padding| padding.size() == [batch, columns]);
+    let padding = request.padding.is_none_or(|padding| {
+        padding.size() == [batch, columns] && padding.kind() == Kind::Bool && padding.device() == Device::Cpu
+    });
+    if batch * heads * rows * columns * width == 0 {
+        return Err("attention over nothing: a size is 0".into());
+    }
     if !weights || !padding || (request.causal && rows != columns) || !(0.0..1.0).contains(&request.dropout) {
         return Err("weights, padding, mask or dropout do not go with the parts of attention".into());
     }
@@ -243,17 +249,6 @@ fn check(request: &Request) -> Result<[i64; 5], String> {
 }
 
 fn prepare(request: Request) -> Prepared {
-    let lay = |tensor: &Tensor, may_turn: bool| {
-        let tensor = tensor.detach();
-        let (size, stride) = (tensor.size(), tensor.stride());
-        let ([.., rows, columns], [.., row, column]) = (&size[..], &stride[..]) else { return tensor };
-        let straight = *column == 1 && (row >= columns || *rows == 1);
-        if straight || (may_turn && *row == 1 && column >= rows) {
-            tensor
-        } else {
-            tensor.contiguous()
-        }
-    };
     let parts: Vec<Part> = request
         .parts
         .iter()
@@ -348,10 +343,7 @@ impl Prepared {
         wanted: &[bool],
     ) -> Result<Vec<Option<Tensor>>, TchError> {
         let Some(output_gradient) = &given[0] else { return Ok(wanted.iter().map(|_| None).collect()) };
-        let output_gradient = match output_gradient.stride()[..] {
-            [.., 1] => output_gradient.shallow_clone(),
-            _ => output_gradient.contiguous(),
-        };
+        let output_gradient = lay(output_gradient, false);
         let mut wanted = wanted.iter().copied();
         let mut next = |tensor: &Tensor| -> Result<Option<Tensor>, TchError> {
             match wanted.next() {
@@ -369,6 +361,20 @@ impl Prepared {
         }
         self.run(backward_kernel(), output, Some(&output_gradient), &gradients);
         Ok(gradients.into_iter().zip(present).filter(|(_, present)| *present).map(|(gradient, _)| gradient).collect())
+    }
+}
+
+/// The tensor, detached, in rows of neighbours as the kernel reads it, or in columns of neighbours if it `may_turn`; copied
+/// if it lies otherwise.
+fn lay(tensor: &Tensor, may_turn: bool) -> Tensor {
+    let tensor = tensor.detach();
+    let (size, stride) = (tensor.size(), tensor.stride());
+    let ([.., rows, columns], [.., row, column]) = (&size[..], &stride[..]) else { return tensor };
+    let straight = *column == 1 && (row >= columns || *rows == 1);
+    if straight || (may_turn && *row == 1 && column >= rows) {
+        tensor
+    } else {
+        tensor.contiguous()
     }
 }
 

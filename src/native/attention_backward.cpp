@@ -68,10 +68,12 @@ struct Backward {
   const Attention& task;
   const Dropout dropout;
   const int64_t block, stride;
+  // whether anything that makes logits wants a gradient; else values alone do, and dS is not made
+  const bool wants_logits;
   T *p, *g, *factors, *scratch;
 
   explicit Backward(const Attention& task)
-      : task(task), dropout(task.dropout, task.seed), block(block_rows(task)), stride((task.columns + 31) / 16 * 16) {
+      : task(task), dropout(task.dropout, task.seed), block(block_rows(task)), stride((task.columns + 31) / 16 * 16), wants_logits(wanted(task)) {
     int64_t widest = 1;
     for (int64_t t = 0; t < task.term_count; ++t) {
       const Term& term = task.terms[t];
@@ -84,11 +86,20 @@ struct Backward {
     scratch = factors + stride;
   }
 
+  static bool wanted(const Attention& task) {
+    bool any = task.weights_gradient != nullptr;
+    for (int64_t t = 0; t < task.term_count; ++t) {
+      const Term& term = task.terms[t];
+      any = any || term.left_gradient.data || term.right_gradient.data || term.bias_gradient.data;
+    }
+    return any;
+  }
+
   ~Backward() {
     std::free(p);
   }
 
-  // Rows of P (dropped) and of dS in place of S and dP.
+  // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone.
   void rows(int64_t b, int64_t group, int64_t h, int64_t first, int64_t count, int64_t columns, Sums<T>& sums) {
     const T* log_sums = static_cast<const T*>(task.log_sums) + ((task.shared ? 0 : b) * task.heads + h) * task.rows;
     for (int64_t i = 0; i < count; ++i) {
@@ -97,7 +108,7 @@ struct Backward {
       const int64_t seen = visible(task, first + i);
       add_tables<T>(task, b, h, first + i, seen, s);
       T inner = 0;
-      for (int64_t member = b; member < b + group; ++member) {
+      for (int64_t member = b; wants_logits && member < b + group; ++member) {
         const T* output = at<T>(task.output, member, h, first + i);
         const T* gradient = at<T>(task.output_gradient, member, h, first + i);
         for (int64_t c = 0; c < task.width; ++c) {
@@ -114,6 +125,16 @@ struct Backward {
       if (log_sum == infinity<T>()) {
         std::memset(s, 0, static_cast<size_t>(columns) * sizeof(T));
         std::memset(d, 0, static_cast<size_t>(columns) * sizeof(T));
+      } else if (!wants_logits) {
+        for (int64_t j = 0; j < seen; ++j) {
+          s[j] = exponential(s[j] - log_sum);
+        }
+        if (task.dropout > 0) {
+          dropout.row((b * task.heads + h) * task.rows + first + i, 0, seen, factors);
+          for (int64_t j = 0; j < seen; ++j) {
+            s[j] *= factors[j];
+          }
+        }
       } else if (task.dropout > 0) {
         dropout.row((b * task.heads + h) * task.rows + first + i, 0, seen, factors);
         for (int64_t j = 0; j < seen; ++j) {
@@ -128,8 +149,10 @@ struct Backward {
         }
       }
       std::memset(s + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
-      std::memset(d + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
-      table_gradients(b, h, first + i, seen, d, sums);
+      if (wants_logits) {
+        std::memset(d + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
+        table_gradients(b, h, first + i, seen, d, sums);
+      }
     }
   }
 
@@ -255,7 +278,7 @@ struct Backward {
       const bool last = number == blocks - 1;
       Matrix<T> s{p, stride}, d{g, stride};
       products<T>(task, b, h, first, count, columns, s);
-      for (int64_t member = b; member < b + members; ++member) {
+      for (int64_t member = b; wants_logits && member < b + members; ++member) {
         gemm<T>(count, columns, task.width, T(1), constant(matrix<T>(task.output_gradient, member, h, first)),
             constant(matrix<T>(task.values, member, h, 0)).transposed(), member == b ? T(0) : T(1), d);
       }
@@ -267,7 +290,9 @@ struct Backward {
               matrix<T>(task.values_gradient, member, h, 0));
         }
       }
-      product_gradients(b, h, first, count, columns, last, sums);
+      if (wants_logits) {
+        product_gradients(b, h, first, count, columns, last, sums);
+      }
     }
   }
 };

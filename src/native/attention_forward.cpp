@@ -36,7 +36,14 @@ void forward_part(const Attention& task, Share share) {
         for (int64_t j = 0; j < seen; ++j) {
           most = row[j] > most ? row[j] : most;
         }
-        const bool blind = most == -infinity<T>();
+        bool blind = most == -infinity<T>();
+        // What is no number is not hidden, and nobody shall take it for that.
+        for (int64_t j = 0; blind && j < seen; ++j) {
+          if (row[j] != row[j]) {
+            most = row[j];
+            blind = false;
+          }
+        }
         T sum = 0;
         if (blind) {
           std::memset(row, 0, static_cast<size_t>(columns) * sizeof(T));

@@ -5,18 +5,17 @@
 
 extern "C" {
 
-// On this thread: whether products on CUDA are made in bfloat16, and what they were before: 1 or 0.
-int32_t synthesizer_autocast_bfloat16(int32_t on) {
-  const bool before = at::autocast::is_autocast_enabled(at::kCUDA);
+// On this thread: whether products on CUDA are made in bfloat16. Calls may be nested; the outermost one ends it.
+void synthesizer_autocast_bfloat16(int32_t on) {
   if (on != 0) {
     at::autocast::set_autocast_dtype(at::kCUDA, at::kBFloat16);
     at::autocast::increment_nesting();
+    at::autocast::set_autocast_enabled(at::kCUDA, true);
   } else if (at::autocast::decrement_nesting() == 0) {
     // weights that were rounded for one pass are out of date in the next
     at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCUDA, false);
   }
-  at::autocast::set_autocast_enabled(at::kCUDA, on != 0);
-  return before ? 1 : 0;
 }
 
 // Whether float32 products on CUDA may round their operands to TF32's 10 bits.

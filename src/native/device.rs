@@ -3,7 +3,7 @@
 use tch::{Device, Tensor};
 
 unsafe extern "C" {
-    fn synthesizer_autocast_bfloat16(on: i32) -> i32;
+    fn synthesizer_autocast_bfloat16(on: i32);
     fn synthesizer_allow_tf32(allowed: i32);
     fn synthesizer_tf32_is_allowed() -> i32;
 }

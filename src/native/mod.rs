@@ -1,6 +1,6 @@
 //! Our own C++: functions with hand-written gradients for LibTorch's graph, and kernels for the CPU.
 //!
-//! The C++ that knows LibTorch is `autograd.cpp` alone. Kernels are plain C++ on pointers, compiled for several instruction
+//! The C++ that knows LibTorch is `autograd.cpp` and `device.cpp`. Kernels are plain C++ on pointers, compiled for several instruction
 //! sets (`build.rs`) and chosen by [`instructions`]; what is allocated, saved and asked for is decided in Rust.
 
 /// A function that gives the kernel for this processor: `choose(Task): foo_baseline, foo_avx2, foo_avx512`. Every kernel takes
@@ -186,16 +186,15 @@ fn data(tensor: Option<&Tensor>) -> *mut c_void {
     tensor.map_or(std::ptr::null_mut(), |tensor| tensor.data_ptr())
 }
 
-/// The instruction sets that kernels are compiled for, in the order of their numbers in `kernel.h`.
+/// The instruction sets that kernels are compiled for (`build.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
 pub enum Instructions {
     /// What every processor of the architecture has.
-    Baseline = 0,
+    Baseline,
     /// AVX2 with FMA.
-    Avx2 = 1,
+    Avx2,
     /// AVX-512 F, BW, DQ and VL.
-    Avx512 = 2,
+    Avx512,
 }
 
 /// The best that this processor has, and the build too.

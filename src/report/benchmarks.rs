@@ -35,7 +35,9 @@ impl Benchmarks {
             Ok(if path.is_file() { Grown::new(read_time(&path, Tail::Growing)?) } else { Grown::default() })
         };
         Ok(Benchmarks {
-            attention: read_attention(&folder.join("attention.csv"))?,
+            attention: Sheets::joined(
+                ["attention.csv", "compile.csv", "layer.csv"].map(|name| read_attention(&folder.join(name))),
+            )?,
             train: read_train(&folder.join("train.csv"))?,
             decode: read_decode(&folder.join("decode.csv"))?,
             growth: grown("growth.csv")?,

@@ -295,7 +295,9 @@ impl<'a> Trainer<'a> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let begun = Instant::now();
         let loss = unread.f_double_value(&[])?;
-        self.interval.spent += begun.elapsed();
+        let waited = begun.elapsed();
+        self.interval.spent += waited;
+        self.state.step_seconds += waited.as_secs_f64();
         if !loss.is_finite() {
             let at = self.state.step;
             let what = format!("the loss is {loss} at step {at}, or was at a step since the last log line");

@@ -122,6 +122,20 @@ fn large_logits_neither_overflow_nor_vanish() {
     }
 }
 
+/// A row whose logits are all NaN is not one that sees nothing.
+#[test]
+fn what_is_no_number_stays_none() {
+    let table = random(&[1, 4, 4]);
+    let _ = table.get(0).get(0).fill_(f64::NAN);
+    let _ = table.get(0).get(2).get(3).fill_(f64::NAN);
+    for causal in [false, true] {
+        let part = vec![Part::Table(table.shallow_clone())];
+        let out = attend(Request { causal, ..request(part, random(&[2, 1, 4, 3])) }).unwrap();
+        let bad: Vec<bool> = (0..4).map(|row| !finite(&out.narrow(2, row, 1))).collect();
+        assert_eq!(bad, [true, false, !causal, false], "causal {causal}");
+    }
+}
+
 fn request(parts: Vec<Part>, values: Tensor) -> Request<'static> {
     Request { parts, weights: None, values, padding: None, causal: false, dropout: 0.0, seed: 0 }
 }
@@ -284,6 +298,10 @@ fn parts_that_do_not_go_together_are_errors() {
             "[2, 2, 5, 2]",
         ),
     ];
+    // A factor that sequences share would get the gradient of one of them.
+    let first = random(&[1, 2, 5, 2]);
+    let shared = request(vec![Part::Outer { first, second: random(&[2, 2, 5, 3]), columns: 5 }], values());
+    assert!(attend(shared).is_err());
     for (request, wanted) in wrong {
         let error = attend(request).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");

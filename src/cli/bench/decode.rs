@@ -7,7 +7,7 @@ use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
 use crate::cli::run_folder;
 use crate::data::{self, tokenizer::Tokenizer};
-use crate::experiment::{self, Run};
+use crate::experiment::{self, Mix, Run};
 use crate::task::writer::Writer;
 use crate::train::checkpoint;
 use crate::train::device::{self, resolve, DeviceChoice};
@@ -21,6 +21,9 @@ pub struct Args {
     /// Folders of finished runs, or experiment files (whose models have the weights that training starts from)
     #[arg(required = true, value_name = "RUN_DIR|EXPERIMENT.toml")]
     paths: Vec<PathBuf>,
+    /// Only runs of this mix; may be given many times [default: all]
+    #[arg(long = "mix", value_name = "MIX")]
+    mixes: Vec<Mix>,
     /// Beams, separated by commas; 1 is greedy search
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,4")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -92,7 +95,7 @@ pub fn run(args: Args) -> Result<()> {
         },
         device: device::name(device),
     };
-    let models = models(&args.paths)?;
+    let models = models(&args.paths, &args.mixes)?;
     if let Some(path) = &args.dump {
         let [model] = &models[..] else { bail!("--dump writes one model; {} were given", models.len()) };
         let subject = subject(model, device, args.sentences)?;
@@ -134,7 +137,7 @@ pub fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-fn models(paths: &[PathBuf]) -> Result<Vec<Model>> {
+fn models(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<Model>> {
     let mut models = Vec::new();
     for path in paths {
         if path.extension().is_some_and(|extension| extension == "toml") {
@@ -147,6 +150,11 @@ fn models(paths: &[PathBuf]) -> Result<Vec<Model>> {
                 path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
             models.push(Model { name, run, trained: Some((path.clone(), weights)) });
         }
+    }
+    let there: Vec<String> = models.iter().map(|model| model.run.mix.to_string()).collect();
+    models.retain(|model| mixes.is_empty() || mixes.iter().any(|mix| mix.to_string() == model.run.mix.to_string()));
+    if models.is_empty() {
+        bail!("no run has one of these mixes; there are {}", there.join(", "));
     }
     if let Some(model) = models.iter().find(|model| model.run.decode.is_none()) {
         bail!("{} writes no text: nothing is decoded in a run without a [decode] section", model.name);

@@ -89,6 +89,22 @@ pub struct Sheets<T> {
     pub about: Vec<String>,
 }
 
+impl<T> Sheets<T> {
+    /// Those of several files; the notes of each.
+    ///
+    /// # Errors
+    /// The first error among them.
+    pub fn joined(files: impl IntoIterator<Item = Result<Sheets<T>>>) -> Result<Sheets<T>> {
+        let mut all = Sheets::default();
+        for sheets in files {
+            let Sheets { rows, about } = sheets?;
+            all.rows.extend(rows);
+            all.about.extend(about.into_iter().filter(|note| !all.about.contains(note)).collect::<Vec<_>>());
+        }
+        Ok(all)
+    }
+}
+
 impl<T> Default for Sheets<T> {
     fn default() -> Sheets<T> {
         Sheets { rows: Vec::new(), about: Vec::new() }
