@@ -95,7 +95,7 @@ else
 	$(SYNTHESIZER) bench decode $(lastword $(BENCHED)) $(addprefix --mix ,V D R FR D+V R+V) --peer --csv $(BENCH)/decode.csv \
 	  $(if $(QUICK),--sentences 64 --repeats 3,--sentences 400)
 ifeq ($(QUICK),)
-	$(SYNTHESIZER) $(GROWN) --lengths 64,128,256,512,1024,2048 --batch 4 --csv $(BENCH)/growth.csv > /dev/null
+	$(SYNTHESIZER) $(GROWN) --lengths 64,128,256,512,1024,2048 --batch 2 --csv $(BENCH)/growth.csv > /dev/null
 	$(SYNTHESIZER) $(GROWN) --lengths 256 --batch 1,2,4,8,16,32 --csv $(BENCH)/batch.csv > /dev/null
 	$(SYNTHESIZER) report $(BENCH)
 endif

@@ -43,8 +43,9 @@ pub struct Grown {
 }
 
 impl Grown {
-    /// Of measurements; those of other sizes or another machine than the first one's are left out.
+    /// Of measurements of the layer; those of other sizes or another machine than the first one's are left out.
     pub fn new(mut rows: Vec<TimeRow>) -> Grown {
+        rows.retain(|row| row.part != "core");
         let first = rows.first().map(|row| row.sizes.clone());
         rows.retain(|row| Some(&row.sizes) == first.as_ref());
         Grown { rows }

@@ -141,6 +141,11 @@ fn what_was_not_measured_is_left_out() {
     assert_eq!(names, ["attention.csv", "growth.csv", "growth.md"]);
     // Everything was asked for: the tables too.
     assert!(work.path("plots/mini/index.html").is_file() && work.path("plots/bench/index.html").is_file());
+    // Lines of the core, which operators don't have, are not those of the layer.
+    std::fs::write(work.path("results/bench/growth.csv"), csv.replace("layer,V,", "core,V,")).unwrap();
+    work.text(&["results/bench"]);
+    let growth = work.read("results/bench/growth.md");
+    assert!(growth.contains("| R+V ") && !growth.contains("| V "), "{growth}");
     std::fs::write(work.path("results/bench/growth.csv"), csv.replacen("forward,", "backwards,", 1)).unwrap();
     let error = work.error(&["results/bench"]);
     assert!(error.contains("growth.csv:2: column `pass` holds \"backwards\""), "{error}");

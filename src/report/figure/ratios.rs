@@ -15,8 +15,8 @@ const WIDTH: f64 = 280.0;
 
 /// Forms of PyTorch, as files and people name them.
 pub const NAMES: [(&str, &str); 5] = [
-    ("stock", "eager, PyTorch as it comes"),
-    ("eager", "eager, with an allocator that keeps freed blocks, as ours does"),
+    ("stock", "PyTorch operation by operation, as it comes"),
+    ("eager", "the same with an allocator that keeps freed blocks, as ours does"),
     ("fused", "what PyTorch has ready (scaled_dot_product_attention; for R and FR one product a head), same allocator"),
     ("compile", "torch.compile, same allocator"),
     (LOOP, "a PyTorch loop that caches keys and values"),
@@ -70,8 +70,13 @@ pub fn figure(stem: &str, title: &str, panels: &[Ratios]) -> Option<Figure> {
         draw(&mut canvas, panel, (x + labels, top));
     }
     let caption = format!(
-        "{title}: PyTorch's time over ours, medians of runs in turn in two processes on one machine. Right of the dotted line at 1 ours \
-         is faster. Whiskers: 10% and 90% quantiles of the ratios of neighbours in time."
+        "{title}: PyTorch's time over ours, measured in turn in two processes on one machine. Right of the dotted line at 1 ours is \
+         faster.{}",
+        if panels.iter().any(|panel| panel.all().any(|against| against.spread.is_some())) {
+            " Whiskers: 10% and 90% quantiles of the ratios of neighbours in time."
+        } else {
+            ""
+        }
     );
     Some(Figure { stem: stem.into(), caption, canvas })
 }

@@ -146,7 +146,7 @@ fn setting(row: &Row) -> String {
             parts.push(format!("{before}{text}{after}"));
         }
     }
-    format!("float32, {}.", parts.join(", "))
+    format!("Float32, {}.", parts.join(", "))
 }
 
 /// The comparison of a line of `bench compare`.

@@ -34,6 +34,8 @@ pub struct CostRow {
 pub struct TimeRow {
     /// The mix.
     pub mix: String,
+    /// `layer` or `core`; empty where the file does not say.
+    pub part: String,
     /// Sequence length L.
     pub length: u64,
     /// Sequences B, where the file says.
@@ -104,6 +106,7 @@ pub fn read_time(path: &Path, tail: Tail) -> Result<Vec<TimeRow>> {
                 |parts: &[&[Option<String>]]| parts.concat().into_iter().flatten().collect::<Vec<String>>().join(", ");
             Ok(TimeRow {
                 mix: row.value("mix")?,
+                part: row.text("part").to_string(),
                 length: row.value("length")?,
                 batch: row.optional("batch")?,
                 open: row.text("causal") == "false",
