@@ -61,15 +61,49 @@ fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
     })
 }
 
+const MIXES: [&str; 12] =
+    ["V", "D", "R", "Rfix", "FR", "R+FR", "R+D", "D+V", "R+V", "R+D+V", "V(rank=5)", "D(hidden=3)+FR(k=2)"];
+const MIXINGS: [Mixing; 3] = [Mixing::Softmax, Mixing::Sigmoid, Mixing::Sum];
+
+#[test]
+fn memories_are_the_models_own_without_the_padding() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let lengths = [7, 2, LONGEST as usize, 1, 5];
+    let sources: Vec<Vec<u32>> = lengths.map(|length| (0..length).map(|_| rng.random_range(2..43)).collect()).to_vec();
+    let padded = sources.iter().flat_map(|source| {
+        let mut row: Vec<i64> = source.iter().map(|&token| i64::from(token)).collect();
+        row.resize(LONGEST as usize, 0);
+        row
+    });
+    let padded = Tensor::from_slice(&padded.collect::<Vec<_>>()).view([5, LONGEST]);
+    for (index, mix) in MIXES.into_iter().enumerate() {
+        let (_variables, model) = model(mix, MIXINGS[index % 3], index as i64);
+        let expected = no_grad(|| model.encode(&padded, Some(padded.eq(0)), false)).unwrap().values;
+        let (encoder, decoder) = (model.cpu_encoder().unwrap().unwrap(), model.cpu_decoder().unwrap().unwrap());
+        let memory = encoder.encode(&decoder, &sources).unwrap();
+        assert_eq!(memory.lengths, lengths.map(|length| length as u32), "{mix}");
+        let mut first = 0;
+        for (row, length) in lengths.into_iter().enumerate() {
+            let expected = floats(&expected.get(row as i64).narrow(0, 0, length as i64)).unwrap();
+            let difference = largest_difference(&memory.values[first..first + length * 44], &expected);
+            assert!(difference < 2e-5, "{mix}: {difference:e} in source {row}");
+            first += length * 44;
+        }
+        assert_eq!(memory.values.len(), first);
+        let error = encoder.encode(&decoder, &[vec![1; 20]]).unwrap_err().to_string();
+        assert!(error.contains("20 tokens") && error.contains("19"), "{error}");
+        let error = encoder.encode(&decoder, &[vec![1, 43]]).unwrap_err().to_string();
+        assert!(error.contains("token 43"), "{error}");
+    }
+}
+
 #[test]
 fn steps_are_the_models_own_whatever_the_order_of_hypotheses() {
-    let mixes = ["V", "D", "R", "Rfix", "FR", "R+FR", "R+D", "D+V", "R+V", "R+D+V", "V(rank=5)", "D(hidden=3)+FR(k=2)"];
     // Before the first step, then as beams grow, swap, repeat, and leave.
     let orders: [(i64, &[usize]); 5] =
         [(1, &[0, 0, 1, 1, 2, 2]), (4, &[1, 0, 0, 3, 5, 4]), (6, &[0, 0, 1, 3, 3, 5, 5]), (11, &[6, 2]), (15, &[1])];
-    for (index, mix) in mixes.into_iter().enumerate() {
-        let mixing = [Mixing::Softmax, Mixing::Sigmoid, Mixing::Sum][index % 3];
-        let (_variables, model) = model(mix, mixing, index as i64);
+    for (index, mix) in MIXES.into_iter().enumerate() {
+        let (_variables, model) = model(mix, MIXINGS[index % 3], index as i64);
         let memory = memory(&model);
         let decoder = model.cpu_decoder().unwrap().unwrap_or_else(|| panic!("{mix} has no kernels"));
         let mut fast = no_grad(|| decoder.start(&memory)).unwrap();
@@ -238,7 +272,10 @@ fn attention_over_shared_pasts_is_as_written_out() {
         let queries: Vec<f32> = numbers(&mut rng, rows * heads * rank).iter().map(|x| 4.0 * x).collect();
         let size = length + 1;
         let dense = numbers(&mut rng, rows * heads * size);
-        let table: Vec<f32> = numbers(&mut rng, heads * stride).iter().map(|x| 3.0 * x).collect();
+        // of each head, then of each row
+        let table: Vec<f32> = numbers(&mut rng, heads * rows * stride).iter().map(|x| 3.0 * x).collect();
+        let table_of =
+            |is_softmax| Table { logits: &table, head_stride: rows * stride, row_stride: stride, is_softmax };
         for parts in 0..8u32 {
             let [has_queries, has_dense, has_table] = [0, 1, 2].map(|bit| parts >> bit & 1 == 1);
             let attention = SelfAttention {
@@ -251,7 +288,7 @@ fn attention_over_shared_pasts_is_as_written_out() {
                 ancestors_stride: stride,
                 queries: has_queries.then_some((&queries[..], rank)),
                 dense: has_dense.then_some((&dense[..], size)),
-                table: has_table.then_some(Table { logits: &table, head_stride: stride, is_softmax: false }),
+                table: has_table.then(|| table_of(false)),
             };
             // without keys an entry's values stand alone, as here
             let mut context = vec![f32::NAN; rows * heads * width];
@@ -266,7 +303,7 @@ fn attention_over_shared_pasts_is_as_written_out() {
                         let product: f64 = key.iter().zip(query).map(|(k, q)| f64::from(*k) * f64::from(*q)).sum();
                         f64::from(u8::from(has_queries)) * product
                             + if has_dense { f64::from(dense[(row * heads + head) * size + j]) } else { 0.0 }
-                            + if has_table { f64::from(table[head * stride + j]) } else { 0.0 }
+                            + if has_table { f64::from(table[(head * rows + row) * stride + j]) } else { 0.0 }
                     })
                     .collect();
                 let expected = attended(&logits, |j, column| entries[at(j) + head * width + column], width);
@@ -279,8 +316,6 @@ fn attention_over_shared_pasts_is_as_written_out() {
             }
         }
         // Weights that are given are taken as they are.
-        let table = Some(Table { logits: &table, head_stride: stride, is_softmax: true });
-        let ancestors_stride = stride;
         let given = SelfAttention {
             heads,
             width,
@@ -288,10 +323,10 @@ fn attention_over_shared_pasts_is_as_written_out() {
             entries: &entries,
             entry,
             ancestors: &ancestors,
-            ancestors_stride,
+            ancestors_stride: stride,
             queries: None,
             dense: None,
-            table,
+            table: Some(table_of(true)),
         };
         let mut context = vec![f32::NAN; rows * heads * width];
         given.attend(&mut vec![], &mut context);
@@ -300,7 +335,7 @@ fn attention_over_shared_pasts_is_as_written_out() {
             let expected: f64 = (0..length)
                 .map(|j| {
                     let value = entries[ancestors[row * stride + j] as usize * entry + head * width + column];
-                    f64::from(table.unwrap().logits[head * stride + j]) * f64::from(value)
+                    f64::from(table[(head * rows + row) * stride + j]) * f64::from(value)
                 })
                 .sum();
             assert!((f64::from(*got) - expected).abs() < 1e-4, "{got} is not {expected}");

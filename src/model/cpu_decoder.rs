@@ -9,58 +9,31 @@
 //!
 //! Nothing here is shared between states, so that threads decode sentences of their own with one decoder.
 
-use super::decoder::{Decoder, Layer, Memory};
+use super::cpu_layer::{joined, norm, packed, CpuLayer, Group, Scratch};
+use super::decoder::{Decoder, Memory};
 use super::embedding::Embedding;
-use super::{layers, ModelError};
-use crate::attention::frozen::{Frozen, Map};
-use crate::native::decode::{attend_memory, floats, likeliest, Mode, Norm, Packed, SelfAttention, Table};
-use tch::{Device, Kind, TchError, Tensor};
+use super::ModelError;
+use crate::native::decode::{attend_memory, floats, likeliest, Mode, Norm, Packed};
+use tch::{Device, Kind};
 
 /// The weights of embedding and decoder, packed.
 #[derive(Debug)]
 pub struct CpuDecoder {
-    /// √d · E, [vocabulary, d]
+    pub(super) embedding: CpuEmbedding,
+    layers: Vec<(CpuLayer, Option<Cross>)>,
+    norm: Norm,
+    logits: Packed,
+}
+
+/// √d · E and the positions.
+#[derive(Debug)]
+pub(super) struct CpuEmbedding {
+    /// [vocabulary, d]
     table: Vec<f32>,
     /// [N, d]
     positions: Vec<f32>,
-    layers: Vec<CpuLayer>,
-    norm: Norm,
-    logits: Packed,
-    d_model: usize,
-    max_length: usize,
-}
-
-#[derive(Debug)]
-struct CpuLayer {
-    norm: Norm,
-    /// d to values, then keys: what an entry holds.
-    entry: Packed,
-    /// d to queries.
-    query: Option<Packed>,
-    rank: usize,
-    dense: Option<Dense>,
-    table: Option<Logits>,
-    output: Packed,
-    cross: Option<Cross>,
-    feed_forward_norm: Norm,
-    first: Packed,
-    second: Packed,
-    heads: usize,
-    d_ff: usize,
-}
-
-#[derive(Debug)]
-struct Dense {
-    first: Packed,
-    /// One a head.
-    second: Vec<Packed>,
-}
-
-/// [h, N, N], or the softmax of each row up to its own position.
-#[derive(Debug)]
-struct Logits {
-    values: Vec<f32>,
-    is_softmax: bool,
+    pub(super) d_model: usize,
+    pub(super) max_length: usize,
 }
 
 #[derive(Debug)]
@@ -71,6 +44,15 @@ struct Cross {
     entry: Packed,
     output: Packed,
     heads: usize,
+}
+
+/// What an encoder made of several sources, their padding left out.
+#[derive(Debug)]
+pub struct CpuMemory {
+    /// [all tokens, d], source by source.
+    pub values: Vec<f32>,
+    /// Tokens of each source.
+    pub lengths: Vec<u32>,
 }
 
 /// Hypotheses that are decoded together; row i of everything is hypothesis i.
@@ -84,6 +66,8 @@ pub struct CpuState {
     memory_firsts: Vec<u32>,
     memory_lengths: Vec<u32>,
     layers: Vec<Entries>,
+    /// Of every layer's own.
+    written: usize,
     logits: Vec<f32>,
     scratch: Scratch,
 }
@@ -94,16 +78,34 @@ struct Entries {
     memory: Vec<f32>,
 }
 
-/// Room that every layer uses anew.
-#[derive(Debug, Default)]
-struct Scratch {
-    x: Vec<f32>,
-    normed: Vec<f32>,
-    queries: Vec<f32>,
-    hidden: Vec<f32>,
-    dense: Vec<f32>,
-    context: Vec<f32>,
-    weights: Vec<f32>,
+impl CpuEmbedding {
+    fn new(embedding: &Embedding) -> Result<CpuEmbedding, ModelError> {
+        Ok(CpuEmbedding {
+            table: floats(&(embedding.table.detach() * embedding.scale))?,
+            positions: floats(&embedding.positions)?,
+            d_model: embedding.table.size()[1] as usize,
+            max_length: embedding.positions.size()[0] as usize,
+        })
+    }
+
+    /// The input x [d] of a token at a position, counted from 0.
+    ///
+    /// # Errors
+    /// More than N positions, or a token that the vocabulary lacks.
+    pub(super) fn embed(&self, token: u32, position: usize, x: &mut [f32]) -> Result<(), ModelError> {
+        let d = self.d_model;
+        if position >= self.max_length {
+            return Err(ModelError::TooLong { length: position as i64 + 1, max_length: self.max_length as i64 });
+        }
+        let vocabulary = self.table.len() / d;
+        if token as usize >= vocabulary {
+            return Err(ModelError::Token { token, vocabulary });
+        }
+        let token = &self.table[token as usize * d..][..d];
+        let place = &self.positions[position * d..][..d];
+        x.iter_mut().zip(token).zip(place).for_each(|((x, token), place)| *x = token + place);
+        Ok(())
+    }
 }
 
 impl CpuDecoder {
@@ -118,19 +120,22 @@ impl CpuDecoder {
         }
         let mut layers = Vec::with_capacity(decoder.layers.len());
         for layer in &decoder.layers {
-            let Some(frozen) = layer.attention.frozen() else { return Ok(None) };
-            layers.push(CpuLayer::new(layer, &frozen)?);
+            let norms = [&layer.attention_norm, &layer.feed_forward_norm];
+            let Some(own) = CpuLayer::new(norms, &layer.attention, &layer.feed_forward, true)? else { return Ok(None) };
+            let cross = layer.cross.as_ref().map(|(before, cross)| {
+                let frozen = cross.frozen();
+                Ok::<_, ModelError>(Cross {
+                    norm: norm(before)?,
+                    query: packed(&frozen.query)?,
+                    entry: joined(&[&frozen.value, &frozen.key])?,
+                    output: packed(&frozen.output)?,
+                    heads: frozen.heads as usize,
+                })
+            });
+            layers.push((own, cross.transpose()?));
         }
-        let d_model = table.size()[1] as usize;
-        Ok(Some(CpuDecoder {
-            table: floats(&(table.detach() * embedding.scale))?,
-            positions: floats(&embedding.positions)?,
-            layers,
-            norm: norm(&decoder.norm)?,
-            logits: Packed::new(table, None)?,
-            d_model,
-            max_length: embedding.positions.size()[0] as usize,
-        }))
+        let embedding = CpuEmbedding::new(embedding)?;
+        Ok(Some(CpuDecoder { embedding, layers, norm: norm(&decoder.norm)?, logits: Packed::new(table, None)? }))
     }
 
     /// A state of one row for each row of the memory, which is as long as those of it that are no padding.
@@ -138,42 +143,47 @@ impl CpuDecoder {
     /// # Errors
     /// LibTorch's.
     pub fn start(&self, memory: &Memory) -> Result<CpuState, ModelError> {
-        let (rows, longest, _) = memory.values.size3()?;
-        let (rows, longest) = (rows as usize, longest as usize);
+        let (rows, longest, d) = memory.values.size3()?;
+        let (rows, longest, d) = (rows as usize, longest as usize, d as usize);
         let padding: Vec<bool> = match &memory.padding {
             Some(padding) => Vec::try_from(padding.f_to_device(Device::Cpu)?.f_reshape([-1])?)?,
             None => vec![false; rows * longest],
         };
-        let mut state = self.empty(rows);
-        let values = floats(&memory.values)?;
-        let mut real = Vec::with_capacity(values.len());
+        let all = floats(&memory.values)?;
+        let mut real = CpuMemory { values: Vec::with_capacity(all.len()), lengths: Vec::with_capacity(rows) };
         for row in 0..rows {
-            state.memory_firsts.push((real.len() / self.d_model) as u32);
-            let mut length = 0;
-            for place in (row * longest..(row + 1) * longest).filter(|&place| !padding[place]) {
-                real.extend_from_slice(&values[place * self.d_model..][..self.d_model]);
-                length += 1;
-            }
-            state.memory_lengths.push(length);
+            let places = (row * longest..(row + 1) * longest).filter(|&place| !padding[place]);
+            let before = real.values.len();
+            places.for_each(|place| real.values.extend_from_slice(&all[place * d..][..d]));
+            real.lengths.push(((real.values.len() - before) / d) as u32);
         }
-        let places = real.len() / self.d_model;
-        for (layer, entries) in self.layers.iter().zip(&mut state.layers) {
-            if let Some(cross) = &layer.cross {
-                entries.memory = vec![0.0; places * cross.entry.columns()];
-                cross.entry.apply(places, &real, Mode::Set, &mut entries.memory);
-            }
-        }
-        Ok(state)
+        Ok(self.start_from(&real))
     }
 
-    fn empty(&self, rows: usize) -> CpuState {
+    /// A state of one row for each source of the memory.
+    pub fn start_from(&self, memory: &CpuMemory) -> CpuState {
+        let rows = memory.lengths.len();
+        let memory_of = |cross: &Option<Cross>| {
+            cross.as_ref().map_or_else(Vec::new, |cross| {
+                let places = memory.values.len() / self.embedding.d_model;
+                let mut entries = vec![0.0; places * cross.entry.columns()];
+                cross.entry.apply(places, &memory.values, Mode::Set, &mut entries);
+                entries
+            })
+        };
+        let firsts = memory.lengths.iter().scan(0, |next, length| {
+            let first = *next;
+            *next += length;
+            Some(first)
+        });
         CpuState {
             position: 0,
             rows,
-            ancestors: vec![0; rows * self.max_length],
-            memory_firsts: Vec::with_capacity(rows),
-            memory_lengths: Vec::with_capacity(rows),
-            layers: self.layers.iter().map(|_| Entries::default()).collect(),
+            ancestors: vec![0; rows * self.embedding.max_length],
+            memory_firsts: firsts.collect(),
+            memory_lengths: memory.lengths.clone(),
+            layers: self.layers.iter().map(|(_, cross)| Entries { own: vec![], memory: memory_of(cross) }).collect(),
+            written: 0,
             logits: Vec::new(),
             scratch: Scratch::default(),
         }
@@ -184,41 +194,37 @@ impl CpuDecoder {
     /// # Errors
     /// More than N steps; another number of tokens than rows, or a token that the vocabulary lacks.
     pub fn step(&self, tokens: &[u32], state: &mut CpuState) -> Result<(), ModelError> {
-        let (d, rows, position) = (self.d_model, state.rows, state.position);
-        if position >= self.max_length {
-            let max_length = self.max_length as i64;
-            return Err(ModelError::TooLong { length: position as i64 + 1, max_length });
-        }
-        let vocabulary = self.logits.columns();
-        if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
-            return Err(ModelError::Token { token, vocabulary });
-        }
+        let (d, max_length) = (self.embedding.d_model, self.embedding.max_length);
+        let (rows, position, written) = (state.rows, state.position, state.written);
         if tokens.len() != rows {
             return Err(ModelError::Rows { tokens: tokens.len(), rows });
         }
         let CpuState { ancestors, layers, scratch, logits, memory_firsts, memory_lengths, .. } = state;
-        let written = layers.first().map_or(0, |entries| entries.own.len() / self.layers[0].entry.columns());
-        for (row, past) in ancestors.chunks_exact_mut(self.max_length).enumerate() {
+        scratch.start(rows, d);
+        for (x, &token) in scratch.x.chunks_exact_mut(d).zip(tokens) {
+            self.embedding.embed(token, position, x)?;
+        }
+        for (row, past) in ancestors.chunks_exact_mut(max_length).enumerate() {
             past[position] = (written + row) as u32;
         }
-        scratch.x.resize(rows * d, 0.0);
-        scratch.normed.resize(rows * d, 0.0);
-        let place = &self.positions[position * d..][..d];
-        for (x, &token) in scratch.x.chunks_exact_mut(d).zip(tokens) {
-            let embedded = &self.table[token as usize * d..][..d];
-            x.iter_mut().zip(embedded).zip(place).for_each(|((x, token), place)| *x = token + place);
-        }
-        for (layer, entries) in self.layers.iter().zip(layers) {
-            layer.attend(rows, position, self.max_length, ancestors, &mut entries.own, scratch);
-            if let Some(cross) = &layer.cross {
+        // An odd number of entries: else those of one past, a power of 2 apart, would drive each other out of the cache.
+        let taken = rows + (rows + 1) % 2;
+        let length = position + 1;
+        let group =
+            Group { first: 0, rows, position, is_sequence: false, length, entries: ancestors, stride: max_length };
+        for ((layer, cross), entries) in self.layers.iter().zip(layers) {
+            entries.own.resize((written + taken) * layer.entry_width(), 0.0);
+            layer.attend(&[group], &mut entries.own, written, scratch);
+            if let Some(cross) = cross {
                 cross.attend(rows, &entries.memory, memory_firsts, memory_lengths, scratch);
             }
-            layer.feed_forward(rows, scratch);
+            layer.feed_forward(scratch);
         }
         self.norm.apply(&scratch.x, &mut scratch.normed);
-        logits.resize(rows * vocabulary, 0.0);
+        logits.resize(rows * self.logits.columns(), 0.0);
         self.logits.apply(rows, &scratch.normed, Mode::Set, logits);
         state.position += 1;
+        state.written += taken;
         Ok(())
     }
 
@@ -250,112 +256,6 @@ impl CpuState {
     }
 }
 
-impl CpuLayer {
-    fn new(layer: &Layer, frozen: &Frozen) -> Result<CpuLayer, ModelError> {
-        let heads = frozen.heads as usize;
-        let logits = &frozen.logits;
-        let maps = [Some(&frozen.value), logits.dot_product.as_ref().map(|(_, key)| key)];
-        let query = logits.dot_product.as_ref().map(|(query, _)| packed(query)).transpose()?;
-        let dense = (logits.dense.as_ref())
-            .map(|(first, second)| {
-                let second = second.iter().map(packed).collect::<Result<_, _>>()?;
-                Ok::<_, TchError>(Dense { first: packed(first)?, second })
-            })
-            .transpose()?;
-        let is_softmax = query.is_none() && dense.is_none();
-        let table = logits.table.as_ref().map(|table| Logits::new(table, is_softmax)).transpose()?;
-        Ok(CpuLayer {
-            norm: norm(&layer.attention_norm)?,
-            entry: joined(&maps.into_iter().flatten().collect::<Vec<_>>())?,
-            rank: query.as_ref().map_or(0, |query| query.columns() / heads),
-            query,
-            dense,
-            table,
-            output: packed(&frozen.output)?,
-            cross: layer
-                .cross
-                .as_ref()
-                .map(|(before, cross)| {
-                    let frozen = cross.frozen();
-                    Ok::<_, ModelError>(Cross {
-                        norm: norm(before)?,
-                        query: packed(&frozen.query)?,
-                        entry: joined(&[&frozen.value, &frozen.key])?,
-                        output: packed(&frozen.output)?,
-                        heads: frozen.heads as usize,
-                    })
-                })
-                .transpose()?,
-            feed_forward_norm: norm(&layer.feed_forward_norm)?,
-            first: packed(&Map::of(&layer.feed_forward.w1))?,
-            second: packed(&Map::of(&layer.feed_forward.w2))?,
-            heads,
-            d_ff: layer.feed_forward.w1.ws.size()[0] as usize,
-        })
-    }
-
-    /// x += attention(norm(x)), the position's entries appended to `entries`.
-    fn attend(
-        &self,
-        rows: usize,
-        position: usize,
-        max_length: usize,
-        ancestors: &[u32],
-        entries: &mut Vec<f32>,
-        scratch: &mut Scratch,
-    ) {
-        let Scratch { x, normed, queries, hidden, dense: added, context, weights } = scratch;
-        let (length, written) = (position + 1, entries.len());
-        self.norm.apply(x, normed);
-        let (new, columns) = (rows * self.entry.columns(), self.entry.columns());
-        // An odd number of entries: else those of one past, a power of 2 apart, would drive each other out of the cache.
-        entries.resize(written + new + (rows + 1) % 2 * columns, 0.0);
-        self.entry.apply(rows, normed, Mode::Set, &mut entries[written..written + new]);
-        if let Some(query) = &self.query {
-            queries.resize(rows * query.columns(), 0.0);
-            query.apply(rows, normed, Mode::Set, queries);
-        }
-        if let Some(Dense { first, second }) = &self.dense {
-            let (all, size) = (first.columns(), max_length);
-            hidden.resize(rows * all, 0.0);
-            first.apply(rows, normed, Mode::Relu, hidden);
-            added.resize(rows * self.heads * size, 0.0);
-            for (head, second) in second.iter().enumerate() {
-                let from = (&hidden[head * (all / self.heads)..], all);
-                second.multiply((rows, length), from, Mode::Set, (&mut added[head * size..], self.heads * size));
-            }
-        }
-        let table = self.table.as_ref().map(|table| Table {
-            logits: &table.values[position * max_length..],
-            head_stride: max_length * max_length,
-            is_softmax: table.is_softmax,
-        });
-        context.resize(rows * self.output.columns(), 0.0);
-        let attention = SelfAttention {
-            heads: self.heads,
-            width: self.output.columns() / self.heads,
-            length,
-            entries,
-            entry: self.entry.columns(),
-            ancestors,
-            ancestors_stride: max_length,
-            queries: self.query.as_ref().map(|_| (&queries[..], self.rank)),
-            dense: self.dense.as_ref().map(|_| (&added[..], max_length)),
-            table,
-        };
-        attention.attend(weights, context);
-        self.output.apply(rows, context, Mode::Add, x);
-    }
-
-    /// x += w2 relu(w1 norm(x)).
-    fn feed_forward(&self, rows: usize, scratch: &mut Scratch) {
-        self.feed_forward_norm.apply(&scratch.x, &mut scratch.normed);
-        scratch.hidden.resize(rows * self.d_ff, 0.0);
-        self.first.apply(rows, &scratch.normed, Mode::Relu, &mut scratch.hidden);
-        self.second.apply(rows, &scratch.hidden, Mode::Add, &mut scratch.x);
-    }
-}
-
 impl Cross {
     /// x += attention of norm(x) to the memory.
     fn attend(&self, rows: usize, memory: &[f32], firsts: &[u32], lengths: &[u32], scratch: &mut Scratch) {
@@ -367,32 +267,4 @@ impl Cross {
         attend_memory(self.heads, memory, firsts, lengths, queries, weights, context);
         self.output.apply(rows, context, Mode::Add, x);
     }
-}
-
-impl Logits {
-    fn new(table: &Tensor, is_softmax: bool) -> Result<Logits, TchError> {
-        let values = if is_softmax {
-            let length = table.size()[2];
-            let later = Tensor::f_ones([length, length], (Kind::Bool, table.device()))?.f_triu(1)?;
-            floats(&table.f_masked_fill(&later, f64::NEG_INFINITY)?.f_softmax(-1, Kind::Float)?)?
-        } else {
-            floats(table)?
-        };
-        Ok(Logits { values, is_softmax })
-    }
-}
-
-fn packed(map: &Map) -> Result<Packed, TchError> {
-    Packed::new(&map.weight, Some(&map.bias))
-}
-
-/// The maps' outputs one after the other.
-fn joined(maps: &[&Map]) -> Result<Packed, TchError> {
-    let weights: Vec<&Tensor> = maps.iter().map(|map| &map.weight).collect();
-    let biases: Vec<&Tensor> = maps.iter().map(|map| &map.bias).collect();
-    Packed::new(&Tensor::f_cat(&weights, 0)?, Some(&Tensor::f_cat(&biases, 0)?))
-}
-
-fn norm(layer: &layers::Norm) -> Result<Norm, TchError> {
-    Ok(Norm { weight: floats(&layer.weight)?, bias: floats(&layer.bias)?, epsilon: layers::EPSILON })
 }

@@ -7,18 +7,18 @@ use tch::nn;
 use tch::Tensor;
 
 #[derive(Debug)]
-struct Layer {
-    attention_norm: Norm,
-    attention: SelfAttention,
-    feed_forward_norm: Norm,
-    feed_forward: FeedForward,
+pub(super) struct Layer {
+    pub(super) attention_norm: Norm,
+    pub(super) attention: SelfAttention,
+    pub(super) feed_forward_norm: Norm,
+    pub(super) feed_forward: FeedForward,
 }
 
 /// `encoder_layers` layers and a last norm.
 #[derive(Debug)]
 pub struct Encoder {
-    layers: Vec<Layer>,
-    norm: Norm,
+    pub(super) layers: Vec<Layer>,
+    pub(super) norm: Norm,
     dropout: f64,
 }
 

@@ -3,6 +3,8 @@
 pub mod classifier;
 pub mod cost;
 pub mod cpu_decoder;
+pub mod cpu_encoder;
+mod cpu_layer;
 pub mod cross_entropy;
 pub mod decoder;
 pub mod embedding;

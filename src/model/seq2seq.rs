@@ -1,6 +1,7 @@
 //! Encoder-decoder Transformer with one embedding for source, target and softmax.
 
 use super::cpu_decoder::CpuDecoder;
+use super::cpu_encoder::CpuEncoder;
 use super::decoder::{Decoder, DecoderState, Memory};
 use super::embedding::Embedding;
 use super::encoder::Encoder;
@@ -57,6 +58,11 @@ impl Seq2Seq {
     /// The decoder as the CPU's kernels read it, with the weights of this moment; none where the plain steps must do.
     pub fn cpu_decoder(&self) -> Result<Option<CpuDecoder>, ModelError> {
         CpuDecoder::new(&self.embedding, &self.decoder)
+    }
+
+    /// The encoder, likewise; its tokens are embedded by the decoder's table.
+    pub fn cpu_encoder(&self) -> Result<Option<CpuEncoder>, ModelError> {
+        CpuEncoder::new(&self.encoder)
     }
 
     /// Last tokens `[R]` -> logits [R, vocabulary] of the next.

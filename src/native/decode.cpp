@@ -261,7 +261,7 @@ struct Self {
   const float* dense;
   int64_t dense_stride, dense_head_stride;
   const float* table;
-  int64_t table_head_stride;
+  int64_t table_head_stride, table_row_stride;
   bool table_is_softmax;
   float* scratch;
   float* context;
@@ -274,7 +274,7 @@ void attend_self(const Self* task) {
   for (int64_t row = 0; row < t.rows; ++row) {
     const uint32_t* ancestors = t.ancestors + row * t.ancestors_stride;
     for (int64_t head = 0; head < t.heads; ++head) {
-      const float* table = t.table ? t.table + head * t.table_head_stride : nullptr;
+      const float* table = t.table ? t.table + head * t.table_head_stride + row * t.table_row_stride : nullptr;
       const float* weights = table;
       if (!t.table_is_softmax) {
         float* logits = t.scratch;

@@ -25,6 +25,7 @@ struct SelfTask {
     dense_head_stride: i64,
     table: *const f32,
     table_head_stride: i64,
+    table_row_stride: i64,
     table_is_softmax: bool,
     scratch: *mut f32,
     context: *mut f32,
@@ -185,13 +186,15 @@ impl Norm {
     }
 }
 
-/// Logits that are the same for every row, of the position at hand: head i's start at `logits[i · head_stride]`.
+/// Logits that no input changes: those of row i and head j start at `logits[i · row_stride + j · head_stride]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'a> {
     /// One for each position of the past.
     pub logits: &'a [f32],
     /// From one head to the next.
     pub head_stride: usize,
+    /// From one row to the next; 0 for rows at one position.
+    pub row_stride: usize,
     /// Whether they are the attention weights themselves, the softmax taken.
     pub is_softmax: bool,
 }
@@ -211,7 +214,7 @@ pub struct SelfAttention<'a> {
     pub entry: usize,
     /// Row i's entries are `ancestors[i · ancestors_stride..][..length]`.
     pub ancestors: &'a [u32],
-    /// From one row to the next.
+    /// From one row to the next; 0 where all rows have the same.
     pub ancestors_stride: usize,
     /// Queries [rows, h · rank] and the rank, if keys count; scaled.
     pub queries: Option<(&'a [f32], usize)>,
@@ -229,17 +232,20 @@ impl SelfAttention<'_> {
         if rows == 0 {
             return;
         }
-        assert!(length > 0 && length <= self.ancestors_stride && context.len() == rows * values);
-        assert!(self.ancestors.len() >= (rows - 1) * self.ancestors_stride + length);
+        let stride = self.ancestors_stride;
+        assert!(length > 0 && (length <= stride || stride == 0) && context.len() == rows * values);
+        assert!(self.ancestors.len() >= (rows - 1) * stride + length);
         let keys = self.queries.map_or(0, |(_, rank)| self.heads * rank);
         assert!(values + keys <= self.entry);
         let entries = self.entries.len() / self.entry;
-        for row in self.ancestors.chunks(self.ancestors_stride).take(rows) {
-            assert!(row[..length].iter().all(|&entry| (entry as usize) < entries));
+        for row in 0..if stride == 0 { 1 } else { rows } {
+            assert!(self.ancestors[row * stride..][..length].iter().all(|&entry| (entry as usize) < entries));
         }
         assert!(self.queries.is_none_or(|(queries, _)| queries.len() >= rows * keys));
         assert!(self.dense.is_none_or(|(dense, size)| size >= length && dense.len() >= rows * self.heads * size));
-        assert!(self.table.is_none_or(|table| table.logits.len() >= (self.heads - 1) * table.head_stride + length));
+        assert!(self.table.is_none_or(|Table { logits, head_stride, row_stride, .. }| {
+            logits.len() >= (self.heads - 1) * head_stride + (rows - 1) * row_stride + length
+        }));
         let table_is_softmax = self.table.is_some_and(|table| table.is_softmax);
         assert!(!table_is_softmax || (self.queries.is_none() && self.dense.is_none()));
         scratch.resize(whole_vectors(length), 0.0);
@@ -262,6 +268,7 @@ impl SelfAttention<'_> {
             dense_head_stride: dense_size as i64,
             table: pointer(self.table.map(|table| table.logits)),
             table_head_stride: self.table.map_or(0, |table| table.head_stride as i64),
+            table_row_stride: self.table.map_or(0, |table| table.row_stride as i64),
             table_is_softmax,
             scratch: scratch.as_mut_ptr(),
             context: context.as_mut_ptr(),

@@ -1,10 +1,10 @@
 //! A sequence-to-sequence model that writes: sources to hypotheses, batch by batch.
 //!
-//! On the CPU in float32 the decoder's steps are [`CpuDecoder`]'s, and every thread searches batches of its own; elsewhere, and
-//! for mixes that it doesn't know, they are the model's plain steps, one batch after the other. What is written does not depend
+//! On the CPU in float32 encoder and decoder are [`CpuEncoder`] and [`CpuDecoder`], and every thread searches batches of its
+//! own; elsewhere, and for mixes that these don't know, they are the model's plain ones, one batch after the other. What is written does not depend
 //! on the number of threads.
 
-use super::tokens::{marked, pad};
+use super::tokens::pad;
 use super::{encode_line, transformer_config, Answer, Generator};
 use crate::data;
 use crate::data::token_store::{SourceLimit, TokenStore};
@@ -15,11 +15,11 @@ use crate::error::Outcome;
 use crate::experiment::{DecodeConfig, Run, TaskKind};
 use crate::interrupt;
 use crate::model::cpu_decoder::{CpuDecoder, CpuState};
-use crate::model::decoder::{DecoderState, Memory};
+use crate::model::cpu_encoder::CpuEncoder;
+use crate::model::decoder::DecoderState;
 use crate::model::seq2seq::Seq2Seq;
 use anyhow::{Context, Result};
-use std::sync::mpsc::{sync_channel, TrySendError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tch::{nn, Device, Kind, Tensor};
 
@@ -69,12 +69,14 @@ impl std::ops::AddAssign for Effort {
     }
 }
 
-/// Sources that are decoded together.
-struct Job {
-    rows: Vec<usize>,
-    options: BeamOptions,
-    memory: Memory,
+/// The model as the CPU's kernels read it.
+struct Kernels {
+    encoder: CpuEncoder,
+    decoder: CpuDecoder,
 }
+
+/// Hypotheses of some rows of the sources.
+type Found = (Vec<usize>, Vec<Hypothesis>);
 
 impl Writer {
     /// A model with fresh weights from the run's seed, writing as its `[decode]` says.
@@ -142,66 +144,76 @@ impl Writer {
     ) -> Result<(Vec<Vec<u32>>, Effort)> {
         let _guard = tch::no_grad_guard();
         let started = Instant::now();
-        let decoder = if plain { None } else { self.model.cpu_decoder()? };
+        let kernels = if plain { None } else { self.kernels()? };
         let mut effort = Effort { start: started.elapsed(), ..Effort::default() };
         let batches = batches(sources, decode.batch);
-        let mut hypotheses = vec![Vec::new(); sources.len()];
-        let mut keep = |rows: Vec<usize>, found: Vec<Hypothesis>| {
-            for (row, hypothesis) in rows.into_iter().zip(found) {
-                hypotheses[row] = hypothesis.tokens;
-            }
+        let search = |rows: &[usize]| {
+            interrupt::check()?;
+            let batch: Vec<Vec<u32>> =
+                rows.iter().map(|&row| sources[row].iter().copied().chain([END]).collect()).collect();
+            let options = BeamOptions {
+                beam: decode.beam,
+                length_penalty: decode.length_penalty,
+                max_length: batch.iter().map(|source| self.limit.of(source.len())).collect(),
+                min_length: decode.min_length,
+                no_repeat_ngram: decode.no_repeat_ngram,
+                begin: BEGIN,
+                end: END,
+            };
+            Ok::<_, anyhow::Error>((batch, options))
         };
-        match &decoder {
-            Some(decoder) => {
-                let jobs = batches.iter().map(|rows| self.encode(decode, sources, rows));
-                for (rows, found) in in_parallel(decoder, jobs, &mut effort)? {
-                    keep(rows, found);
-                }
+        let found = match &kernels {
+            Some(kernels) => {
+                let batches = batches.iter().map(|rows| search(rows).map(|(batch, options)| (rows, batch, options)));
+                let batches = batches.collect::<Result<Vec<_>>>()?;
+                in_parallel(&batches, |(rows, batch, options)| {
+                    let (found, spent) = kernels.search(batch, options)?;
+                    Ok(((rows.to_vec(), found), spent))
+                })?
             }
             None => {
-                for rows in &batches {
-                    let job = self.encode(decode, sources, rows)?;
-                    let found = self.plain_search(&job.0, &mut effort)?;
-                    effort.encoder += job.1;
-                    keep(job.0.rows, found);
-                }
+                let found = batches.into_iter().map(|rows| {
+                    let (batch, options) = search(&rows)?;
+                    let (found, spent) = self.plain_search(&batch, &options)?;
+                    Ok(((rows, found), spent))
+                });
+                found.collect::<Result<Vec<_>>>()?
+            }
+        };
+        let mut hypotheses = vec![Vec::new(); sources.len()];
+        for ((rows, found), spent) in found {
+            effort += spent;
+            for (row, hypothesis) in rows.into_iter().zip(found) {
+                hypotheses[row] = hypothesis.tokens;
             }
         }
         Ok((hypotheses, effort))
     }
 
-    fn encode(&self, decode: &DecodeConfig, sources: &[Vec<u32>], rows: &[usize]) -> Result<(Job, Duration)> {
-        interrupt::check()?;
-        let started = Instant::now();
-        let batch: Vec<Vec<i64>> = rows.iter().map(|&row| marked(sources[row].iter().copied())).collect();
-        let (source, padding) = pad(&batch, self.variables.device());
-        let memory = self.model.encode(&source, padding, false)?;
-        let options = BeamOptions {
-            beam: decode.beam,
-            length_penalty: decode.length_penalty,
-            max_length: batch.iter().map(|source| self.limit.of(source.len())).collect(),
-            min_length: decode.min_length,
-            no_repeat_ngram: decode.no_repeat_ngram,
-            begin: BEGIN,
-            end: END,
-        };
-        Ok((Job { rows: rows.to_vec(), options, memory }, started.elapsed()))
+    /// None where the plain steps must do.
+    fn kernels(&self) -> Result<Option<Kernels>> {
+        let Some(decoder) = self.model.cpu_decoder()? else { return Ok(None) };
+        Ok(self.model.cpu_encoder()?.map(|encoder| Kernels { encoder, decoder }))
     }
 
-    fn plain_search(&self, job: &Job, effort: &mut Effort) -> Result<Vec<Hypothesis>> {
-        let started = Instant::now();
-        let state = self.model.start(&job.memory)?;
-        effort.start += started.elapsed();
-        let started = Instant::now();
+    fn plain_search(&self, batch: &[Vec<u32>], options: &BeamOptions) -> Result<(Vec<Hypothesis>, Effort)> {
         let device = self.variables.device();
+        let batch: Vec<Vec<i64>> =
+            batch.iter().map(|source| source.iter().map(|&token| i64::from(token)).collect()).collect();
+        let started = Instant::now();
+        let (source, padding) = pad(&batch, device);
+        let memory = self.model.encode(&source, padding, false)?;
+        let encoder = started.elapsed();
+        let started = Instant::now();
+        let state = self.model.start(&memory)?;
+        let start = started.elapsed();
+        let started = Instant::now();
         let mut stepper =
             DecoderStepper { model: &self.model, state, device, spent: Duration::ZERO, steps: 0, row_count: 0 };
-        let found = beam_search(&mut stepper, job.rows.len(), &job.options).map_err(failed)?;
-        effort.steps += stepper.spent;
-        effort.search += started.elapsed().saturating_sub(stepper.spent);
-        effort.step_count += stepper.steps;
-        effort.row_count += stepper.row_count;
-        Ok(found)
+        let found = beam_search(&mut stepper, batch.len(), options).map_err(failed)?;
+        let DecoderStepper { spent: steps, steps: step_count, row_count, .. } = stepper;
+        let search = started.elapsed().saturating_sub(steps);
+        Ok((found, Effort { encoder, start, steps, search, step_count, row_count }))
     }
 
     pub(super) fn write_store(&self, store: &TokenStore) -> Result<Vec<String>> {
@@ -219,99 +231,53 @@ pub fn batches(sources: &[Vec<u32>], batch: usize) -> Vec<Vec<usize>> {
     batches
 }
 
-/// Searches with LibTorch's number of threads. The caller's own encodes ahead, and decodes too where the others have enough.
-fn in_parallel(
-    decoder: &CpuDecoder,
-    jobs: impl Iterator<Item = Result<(Job, Duration)>>,
-    effort: &mut Effort,
-) -> Result<Vec<(Vec<usize>, Vec<Hypothesis>)>> {
-    let one_thread = Threads::set(1);
-    let helpers = one_thread.before.saturating_sub(1).max(0) as usize;
-    let (sender, receiver) = sync_channel::<Job>(helpers);
-    let receiver = Mutex::new(receiver);
-    let done = Mutex::new((Vec::new(), Effort::default()));
-    let failure = Mutex::new(None);
-    let work = |job: Job| match fast_search(decoder, &job) {
-        Ok((found, spent)) => {
-            let mut done = lock(&done);
-            done.0.push((job.rows, found));
-            done.1 += spent;
+/// Does every piece of work, with as many threads as LibTorch takes; in any order. None of it is LibTorch's.
+fn in_parallel<T: Sync>(
+    pieces: &[T],
+    work: impl Fn(&T) -> Result<(Found, Effort)> + Sync,
+) -> Result<Vec<(Found, Effort)>> {
+    let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1).clamp(1, pieces.len().max(1));
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut done = Vec::new();
+        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match work(piece) {
+                Ok(found) => done.push(found),
+                Err(error) => {
+                    next.store(pieces.len(), Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
         }
-        Err(error) => drop(lock(&failure).get_or_insert(error)),
+        Ok(done)
     };
-    // One at a time waits for a job, the lock held, until there is one or will be none.
-    let next = || lock(&receiver).recv();
-    std::thread::scope(|scope| {
-        for _ in 0..helpers {
-            scope.spawn(|| {
-                while let Ok(job) = next() {
-                    work(job);
-                }
-            });
-        }
-        for job in jobs {
-            match job {
-                Ok((job, spent)) => {
-                    effort.encoder += spent;
-                    match sender.try_send(job) {
-                        Ok(()) => {}
-                        Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => work(job),
-                    }
-                }
-                Err(error) => drop(lock(&failure).get_or_insert(error)),
-            }
-            if lock(&failure).is_some() {
-                break;
-            }
-        }
-        drop(sender);
-        while let Ok(job) = next() {
-            work(job);
-        }
+    let all = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut all = vec![run()];
+        all.extend(
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+        );
+        all
     });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
+    Ok(all.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+impl Kernels {
+    fn search(&self, batch: &[Vec<u32>], options: &BeamOptions) -> Result<(Vec<Hypothesis>, Effort)> {
+        interrupt::check()?;
+        let started = Instant::now();
+        let memory = self.encoder.encode(&self.decoder, batch)?;
+        let encoder = started.elapsed();
+        let started = Instant::now();
+        let state = self.decoder.start_from(&memory);
+        let start = started.elapsed();
+        let started = Instant::now();
+        let mut proposer = CpuProposer { decoder: &self.decoder, state, spent: Duration::ZERO, steps: 0, row_count: 0 };
+        let found = search(&mut proposer, batch.len(), options).map_err(failed)?;
+        let CpuProposer { spent: steps, steps: step_count, row_count, .. } = proposer;
+        let search = started.elapsed().saturating_sub(steps);
+        Ok((found, Effort { encoder, start, steps, search, step_count, row_count }))
     }
-    let (found, spent) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    *effort += spent;
-    Ok(found)
-}
-
-/// Nothing is left half-done under these locks, so that a panic elsewhere, which ends the scope anyway, does them no harm.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// LibTorch's number of threads, set back at the end.
-struct Threads {
-    before: i32,
-}
-
-impl Threads {
-    fn set(threads: i32) -> Threads {
-        let before = tch::get_num_threads();
-        tch::set_num_threads(threads);
-        Threads { before }
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        tch::set_num_threads(self.before);
-    }
-}
-
-fn fast_search(decoder: &CpuDecoder, job: &Job) -> Result<(Vec<Hypothesis>, Effort)> {
-    interrupt::check()?;
-    let started = Instant::now();
-    let state = decoder.start(&job.memory)?;
-    let start = started.elapsed();
-    let started = Instant::now();
-    let mut proposer = CpuProposer { decoder, state, spent: Duration::ZERO, steps: 0, row_count: 0 };
-    let found = search(&mut proposer, job.rows.len(), &job.options).map_err(failed)?;
-    let CpuProposer { spent: steps, steps: step_count, row_count, .. } = proposer;
-    let search = started.elapsed().saturating_sub(steps);
-    Ok((found, Effort { encoder: Duration::ZERO, start, steps, search, step_count, row_count }))
 }
 
 /// Weights that are not finite are the run's failure, not the program's.
