@@ -2,7 +2,8 @@
 //!
 //! A comment before a table says what its columns are: `<!-- cells: 3 published table2 ende; 4 measured table2/ende test.bleu 2 -->`
 //! (column, counted from 1; file under `experiments/published` and column there, or file under `results/mini`, metric and
-//! decimal places, and `M` where millions are meant). Rows are found by the mix between backticks, with the variant in
+//! decimal places, and `M` where millions are meant; or `ratio`, a file under `results/bench` and what its line must have, as
+//! `ratio attention part=core length=256`, a mean where several lines do). Rows are found by the mix between backticks, with the variant in
 //! brackets after it.
 
 use std::collections::BTreeMap;
@@ -45,6 +46,20 @@ fn published(words: &[&str], mix: &str, variant: &str) -> String {
     rows.iter().rev().find(|row| row["column"] == words[1]).map_or("·".into(), |row| row["value"].clone())
 }
 
+/// The ratio of a benchmark's line, `·` where there is none.
+fn ratio(words: &[&str], mix: &str) -> String {
+    let rows = rows(&format!("results/bench/{}.csv", words[0]));
+    let fits = |row: &BTreeMap<String, String>| {
+        let named = |word: &&str| word.split_once('=').is_some_and(|(key, value)| row[key] == value);
+        row["mix"] == mix && words[1..].iter().all(named)
+    };
+    let found: Vec<f64> = rows.iter().filter(|row| fits(row)).map(|row| row["ratio"].parse().unwrap()).collect();
+    match found[..] {
+        [] => "·".into(),
+        _ => format!("{:.2}", found.iter().sum::<f64>() / found.len() as f64),
+    }
+}
+
 #[test]
 fn each_figure_of_the_tables_is_measured_or_published() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
@@ -67,6 +82,7 @@ fn each_figure_of_the_tables_is_measured_or_published() {
                 let column: usize = cell[0].parse().expect("a column");
                 let expected = match cell[1] {
                     "measured" => measured(&cell[2..], mix, variant),
+                    "ratio" => ratio(&cell[2..], mix),
                     "published" => published(&cell[2..], mix, variant),
                     other => panic!("README.md: what is {other}?"),
                 };
