@@ -132,7 +132,7 @@ fn every_cut_is_as_likely() {
         *seen.entry(spans(counts, Draw::Training { seed: 1, epoch: 0 }, window)).or_default() += 1;
     }
     for expected in [[1..2, 4..6], [1..3, 5..6], [2..3, 4..6], [2..4, 5..6]] {
-        let count = seen.remove(&expected.to_vec()).unwrap_or(0);
+        let count = seen.remove(expected.as_slice()).unwrap_or(0);
         // five standard deviations of a share of a quarter
         assert!((f64::from(count) - 1000.0).abs() < 5.0 * (4000.0f64 * 0.25 * 0.75).sqrt(), "{expected:?}: {count}");
     }

@@ -300,8 +300,8 @@ pub fn check_training(peer: &mut Peer, form: &str, run: &Run, dump: &Path) -> Re
     let theirs: Steps = peer.ask("steps", json!({"count": TURN}))?;
     for (step, theirs) in theirs.losses.into_iter().enumerate() {
         let ours = subject.step()?.loss;
-        // Not >, so that a loss that is no number is another one.
-        if !((theirs - ours).abs() <= SAME_LOSS * ours.abs()) {
+        let difference = (theirs - ours).abs() / ours.abs();
+        if difference.is_nan() || difference > SAME_LOSS {
             bail!(
                 "{}: at step {} the peer's loss is {theirs}, ours {ours}: they train different models",
                 run.mix,

@@ -29,8 +29,8 @@ impl Machine {
     pub fn measure(device: Device) -> Result<Machine, TchError> {
         no_grad(|| {
             let square = Tensor::f_randn([SIDE, SIDE], (Kind::Float, device))?;
-            let mut product = square.f_empty_like()?;
-            let seconds = median(device, || square.f_matmul_out(&mut product, &square).map(drop))?;
+            let product = square.f_empty_like()?;
+            let seconds = median(device, || square.f_matmul_out(&product, &square).map(drop))?;
             let source = Tensor::f_ones([ELEMENTS], (Kind::Float, device))?;
             let mut target = source.f_zeros_like()?;
             let copying = median(device, || target.f_copy_(&source).map(drop))?;

@@ -3,7 +3,7 @@
 
 use super::{record, takes, wants_gradient};
 use std::ffi::c_void;
-use tch::{no_grad, Kind, TchError, Tensor};
+use tch::{no_grad, Device, Kind, TchError, Tensor};
 
 /// What a function's logits are made of. Sizes are [B, h, L, width], B = 1 where all sequences share it.
 #[derive(Debug)]

@@ -271,7 +271,8 @@ mod tests {
 
     #[test]
     fn errors_and_panics_reach_the_caller_of_backward() {
-        let faults: [(fn() -> Result<Vec<Option<Tensor>>, TchError>, &str); 3] = [
+        type Gradient = fn() -> Result<Vec<Option<Tensor>>, TchError>;
+        let faults: [(Gradient, &str); 3] = [
             (|| Err(TchError::Torch("no luck".into())), "no luck"),
             (|| Ok(vec![]), "0 gradients were made for 1 inputs"),
             (|| std::panic::resume_unwind(Box::new("quiet")), "panicked"),
