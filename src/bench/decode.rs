@@ -14,6 +14,8 @@ pub struct Subject {
     pub name: String,
     /// Its mix.
     pub mix: String,
+    /// Whether its weights are those of a finished run; else those that training starts from.
+    pub trained: bool,
     /// The model.
     pub writer: Writer,
     /// Token ids, without marks.
@@ -42,6 +44,8 @@ pub struct Row {
     pub run: String,
     /// Its mix.
     pub mix: String,
+    /// Whether its weights are those of a finished run; those that training starts from write up to the limit.
+    pub trained: bool,
     /// 1 is greedy search.
     pub beam: usize,
     /// Sentences read.
@@ -133,6 +137,7 @@ pub fn measure(subject: &Subject, options: &Options, mut peer: Option<&mut Peer>
         rows.push(Row {
             run: subject.name.clone(),
             mix: subject.mix.clone(),
+            trained: subject.trained,
             beam,
             sentences: subject.sources.len(),
             tokens,

@@ -9,6 +9,7 @@ use crate::cli::run_folder;
 use crate::data::{self, tokenizer::Tokenizer};
 use crate::experiment::{self, Mix, Run};
 use crate::task::writer::Writer;
+use crate::terminal::tell;
 use crate::train::checkpoint;
 use crate::train::device::{self, resolve, DeviceChoice};
 use anyhow::{bail, Context, Result};
@@ -18,7 +19,8 @@ use tch::Device;
 /// Options of `bench decode`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Folders of finished runs, or experiment files (whose models have the weights that training starts from)
+    /// Folders of finished runs, or experiment files: of their runs the trained weights are taken where results/ has them, else
+    /// those that training starts from
     #[arg(required = true, value_name = "RUN_DIR|EXPERIMENT.toml")]
     paths: Vec<PathBuf>,
     /// Only runs of this mix; may be given many times [default: all]
@@ -107,15 +109,18 @@ pub fn run(args: Args) -> Result<()> {
     for model in &models {
         let subject = subject(model, device, args.sentences)?;
         let folder = tempfile()?;
-        let mut peer = match args.peer {
-            true => {
-                let weights = weights(model, &subject, &folder.0.join("weights.safetensors"))?;
-                let case = folder.0.join("case.json");
-                Case::new(&model.run, &subject, &weights, &options)?.write(&case)?;
-                Some(Peer::start(&args.python, &args.script, &case)?)
+        let mut peer = None;
+        if args.peer {
+            let weights = weights(model, &subject, &folder.0.join("weights.safetensors"))?;
+            match Case::new(&model.run, &subject, &weights, &options) {
+                Ok(case) => {
+                    let path = folder.0.join("case.json");
+                    case.write(&path)?;
+                    peer = Some(Peer::start(&args.python, &args.script, &path)?);
+                }
+                Err(lacking) => tell(&format!("{} is measured alone: {lacking:#}", model.name)),
             }
-            false => None,
-        };
+        }
         let rows = measure(&subject, &options, peer.as_mut()).with_context(|| format!("in {}", model.name))?;
         for row in &rows {
             let ratio = row.ratio.map_or(String::new(), |ratio| format!("  {ratio:.2} times the peer"));
@@ -143,7 +148,11 @@ fn models(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<Model>> {
         if path.extension().is_some_and(|extension| extension == "toml") {
             let plans = experiment::plan_all(std::slice::from_ref(path), Path::new("results"))?;
             let runs = plans.into_iter().flat_map(|(_, plan)| plan.runs);
-            models.extend(runs.map(|planned| Model { name: planned.name, run: planned.run, trained: None }));
+            for planned in runs {
+                let weights = checkpoint::final_file(&planned.folder);
+                let trained = weights.exists().then_some((planned.folder, weights));
+                models.push(Model { name: planned.name, run: planned.run, trained });
+            }
         } else {
             let (run, weights) = run_folder::read(path)?;
             let name =
@@ -176,7 +185,13 @@ fn subject(model: &Model, device: Device, sentences: Option<u64>) -> Result<Subj
         }
         None => Writer::new(&model.run, prepared.tokenizer, device)?,
     };
-    Ok(Subject { name: model.name.clone(), mix: model.run.mix.to_string(), writer, sources })
+    Ok(Subject {
+        name: model.name.clone(),
+        mix: model.run.mix.to_string(),
+        trained: model.trained.is_some(),
+        writer,
+        sources,
+    })
 }
 
 /// The file of the model's weights: the run's own, or `fresh`, made for a model that was not trained.
@@ -211,6 +226,7 @@ fn table(rows: &[Row]) -> String {
     let with_peer = rows.iter().any(|row| row.ratio.is_some());
     let mut headings = vec![
         "run",
+        "trained",
         "beam",
         "sentences/s",
         "tokens/s",
@@ -233,6 +249,7 @@ fn table(rows: &[Row]) -> String {
             let share = |seconds: f64| format!("{:.0}%", 100.0 * seconds / spent);
             let mut cells = vec![
                 row.run.clone(),
+                if row.trained { "yes" } else { "no" }.into(),
                 row.beam.to_string(),
                 format!("{:.1}", row.sentences_per_second),
                 format!("{:.0}", row.tokens_per_second),
