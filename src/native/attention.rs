@@ -237,7 +237,7 @@ fn check(request: &Request) -> Result<[i64; 5], String> {
     }
     let weights = request.weights.as_ref().is_none_or(|weights| weights.size() == [count as i64, heads]);
     let padding = request.padding.is_none_or(|padding| {
-        padding.size() == [batch, columns] && padding.kind() == Kind::Bool && padding.device() == tch::Device::Cpu
+        padding.size() == [batch, columns] && padding.kind() == Kind::Bool && padding.device() == Device::Cpu
     });
     if batch * heads * rows * columns * width == 0 {
         return Err("attention over nothing: a size is 0".into());
