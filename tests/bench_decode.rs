@@ -129,7 +129,7 @@ fn what_cannot_be_measured_says_why() {
     let rows = place.rows(&["toy.toml", "--beam", "1", "--peer", "--python", "/bin/sh", "--script", "peer.sh"]);
     assert!(rows.len() == 1 && rows[0]["ratio"].is_null(), "{rows:?}");
     let message = place.bench(&["toy.toml", "--mix", "R"], 2);
-    assert!(message.contains("no run has one of these mixes; there are V"), "{message}");
+    assert!(message.contains("no run has one of these mixes; there are FD+V"), "{message}");
     let message = place.bench(&["nothing"], 2);
     assert!(message.contains("nothing/config.toml") && message.contains("folder of a run"), "{message}");
     let message = place.bench(&["toy.toml", "--beam", "0"], 2);
