@@ -322,7 +322,9 @@ def translate(model, case, beam):
 def load(case):
     model = Translator(case["model"], case["mix"])
     tensors = load_file(case["weights"])
-    weights = {name.removeprefix("weight."): tensor for name, tensor in tensors.items() if name.startswith("weight.")}
+    # Checkpoints hold more than weights, and name these "weight.…"; fresh weights come alone.
+    named = {name.removeprefix("weight."): tensor for name, tensor in tensors.items() if name.startswith("weight.")}
+    weights = named or tensors
     model.load_state_dict(weights)
     return model.eval()
 
