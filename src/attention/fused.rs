@@ -1,7 +1,7 @@
 //! softmax(Σ wₜ Sₜ) V without a tensor of [B, h, L, L]: every function's logits are products, tables or outer products
 //! (see [`Part`]), and those can be made where they are used.
 //!
-//! The plain form ([`super::weighted`], from [`super::registry::Function::logits`]) is the definition; tests hold the others against it.
+//! The plain form (`weighted.rs`, from [`super::registry::Function::logits`]) is the definition; tests hold the others against it.
 
 use super::mask::{Causal, Mask};
 use super::AttentionError;

@@ -5,7 +5,7 @@ use tch::{no_grad, Kind, Reduction, TchError, Tensor};
 
 /// Σ over rows t of −Σⱼ qⱼ log softmax(hidden_t · tableᵀ)ⱼ with q = (1 − ε)·[j = target_t] + ε/V, in nats: a scalar.
 ///
-/// hidden [T, d], table [V, d], targets [T] in 0..V. [`plain`] is the definition; on the CPU our own kernel gives it, elsewhere
+/// hidden [T, d], table [V, d], targets \[T\] in 0..V. [`plain`] is the definition; on the CPU our own kernel gives it, elsewhere
 /// [`chunked`].
 ///
 /// # Errors

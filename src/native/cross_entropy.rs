@@ -34,7 +34,7 @@ pub fn chunk_rows(rows: i64, classes: i64) -> i64 {
 
 /// Σ over rows t of −Σⱼ qⱼ log softmax(hidden_t · tableᵀ)ⱼ with q = (1 − ε)·[j = target_t] + ε/V: a scalar of the inputs' kind.
 ///
-/// hidden [T, d], table [V, d], targets [T] in 0..V; float32 or float64 on the CPU. The gradients are made with the loss, chunk
+/// hidden [T, d], table [V, d], targets \[T\] in 0..V; float32 or float64 on the CPU. The gradients are made with the loss, chunk
 /// by chunk, so that no logit is kept or made twice, and scaled in the backward pass.
 ///
 /// # Errors

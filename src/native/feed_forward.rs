@@ -29,12 +29,12 @@ struct Backward {
 kernels!(forward_kernel(Forward): feed_forward_baseline, feed_forward_avx2, feed_forward_avx512);
 kernels!(backward_kernel(Backward): feed_forward_backward_baseline, feed_forward_backward_avx2, feed_forward_backward_avx512);
 
-/// Weights of the block: w1 [m, d], b1 [m], w2 [d', m], b2 [d'].
+/// Weights of the block: w1 [m, d], b1 \[m\], w2 [d', m], b2 [d'].
 #[derive(Debug, Clone, Copy)]
 pub struct Weights<'a> {
     /// [m, d]
     pub w1: &'a Tensor,
-    /// [m]
+    /// \[m\]
     pub b1: &'a Tensor,
     /// [d', m]
     pub w2: &'a Tensor,

@@ -45,7 +45,7 @@ struct Backward {
 kernels!(forward_kernel(Forward): norm_baseline, norm_avx2, norm_avx512);
 kernels!(backward_kernel(Backward): norm_backward_baseline, norm_backward_avx2, norm_backward_avx512);
 
-/// Weight and bias [d] of a layer norm, and its ε.
+/// Weight and bias \[d\] of a layer norm, and its ε.
 #[derive(Debug, Clone, Copy)]
 pub struct Affine<'a> {
     /// γ
