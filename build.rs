@@ -50,6 +50,7 @@ fn compile(libtorch: &Path) {
         "decode.cpp",
         "dropout.cpp",
         "feed_forward.cpp",
+        "linear.cpp",
         "norm.cpp",
     ];
     let source = |name: &&str| Path::new("src/native").join(name);

@@ -4,6 +4,7 @@ use synthesizer::model::cross_entropy::{chunked, cross_entropy, plain};
 use synthesizer::model::layers::plain as plain_layers;
 use synthesizer::native::dropout::dropout;
 use synthesizer::native::feed_forward::{feed_forward, Weights};
+use synthesizer::native::linear::{linear, Map};
 use synthesizer::native::norm::{norm, residual_norm, Affine};
 use synthesizer::native::{adam, device};
 use synthesizer::train::memory::peak_above;
@@ -56,8 +57,8 @@ fn gradients(inputs: &[Tensor], outputs: &[&Tensor]) -> Vec<Tensor> {
 #[test]
 fn cross_entropy_is_the_definition() {
     // more rows than are held at a time
-    let (rows, classes, width) = (2100, 300, 8);
-    let (hidden, table) = (numbers(&[rows, width], 1.0) * 2.0, numbers(&[classes, width], 2.0));
+    let (rows, classes, width) = (2100, 300, 70);
+    let (hidden, table) = (numbers(&[rows, width], 1.0), numbers(&[classes, width], 2.0));
     let targets: Vec<i64> = (0..rows).map(|row| row * 7 % classes).collect();
     let target_tensor = Tensor::from_slice(&targets);
     for smoothing in [0.0, 0.1] {
@@ -260,7 +261,7 @@ fn feed_forward_is_the_definition_dropped_or_not() {
     let _alone = alone();
     let (width, inner, out) = (12, 1100, 9);
     let made = |kind| {
-        let sizes: [&[i64]; 5] = [&[4, 19, width], &[inner, width], &[inner], &[out, inner], &[out]];
+        let sizes: [&[i64]; 5] = [&[4, 29, width], &[inner, width], &[inner], &[out, inner], &[out]];
         let mut seed = 0.0;
         sizes.map(|size| {
             seed += 1.0;
@@ -295,6 +296,93 @@ fn feed_forward_is_the_definition_dropped_or_not() {
     assert!(feed_forward(&x, weights, 0.0).unwrap_err().to_string().contains("shapes"));
 }
 
+/// Leaves for x [rows, inputs] and maps with these outputs: x, then each map's weight and bias, the second map without.
+fn map_inputs(rows: i64, inputs: i64, outputs: &[i64], kind: Kind) -> Vec<Tensor> {
+    let mut made = vec![leaf(&numbers(&[rows, inputs], 1.0), kind)];
+    for (index, &outputs) in outputs.iter().enumerate() {
+        made.push(leaf(&numbers(&[outputs, inputs], 2.0 + index as f64), kind));
+        if index != 1 {
+            made.push(leaf(&numbers(&[outputs], 12.0 + index as f64), kind));
+        }
+    }
+    made
+}
+
+/// The maps of [`map_inputs`], by ours or by LibTorch's own.
+fn mapped(inputs: &[Tensor], ours: bool) -> Vec<Tensor> {
+    let (mut maps, mut rest) = (Vec::new(), &inputs[1..]);
+    while let [weight, others @ ..] = rest {
+        let bias = others.first().filter(|bias| bias.dim() == 1);
+        maps.push(Map { weight, bias });
+        rest = if bias.is_some() { &others[1..] } else { others };
+    }
+    match ours {
+        true => linear(&inputs[0], &maps).unwrap(),
+        false => maps.iter().map(|map| inputs[0].f_linear(map.weight, map.bias).unwrap()).collect(),
+    }
+}
+
+/// Sizes on both sides of every block and panel of the kernels (`products.h`), by several threads.
+#[test]
+fn linear_maps_are_the_definition_on_any_number_of_threads() {
+    let threads_before = tch::get_num_threads();
+    let shapes: [(i64, i64, &[i64]); 5] =
+        [(40, 1, &[1]), (33, 7, &[5, 16, 3]), (97, 130, &[49, 6]), (600, 300, &[97, 1, 33]), (2, 9, &[4, 3])];
+    for (rows, inputs, outputs) in shapes {
+        let reference = map_inputs(rows, inputs, outputs, Kind::Double);
+        let wanted = mapped(&reference, false);
+        let wanted_gradients = gradients(&reference, &wanted.iter().collect::<Vec<_>>());
+        for kind in [Kind::Double, Kind::Float] {
+            let mut first: Option<Vec<Tensor>> = None;
+            for threads in [1, 2, 3, 7] {
+                tch::set_num_threads(threads);
+                let what = format!("{rows} rows, {inputs} to {outputs:?}, {kind:?}, {threads} threads");
+                let given = map_inputs(rows, inputs, outputs, kind);
+                let found = mapped(&given, true);
+                for (found, wanted) in found.iter().zip(&wanted) {
+                    close(found, wanted, kind, &what);
+                }
+                let found = gradients(&given, &found.iter().collect::<Vec<_>>());
+                for (index, (found, wanted)) in found.iter().zip(&wanted_gradients).enumerate() {
+                    close(found, wanted, kind, &format!("{what}: gradient {index}"));
+                }
+                let same = |(a, b): (&Tensor, &Tensor)| a.equal(b);
+                let first = first.get_or_insert_with(|| found.iter().map(Tensor::shallow_clone).collect());
+                // LibTorch makes those of few rows
+                assert!(rows < 32 || found.iter().zip(first.iter()).all(same), "{what}: other sums than one thread's");
+            }
+        }
+    }
+    tch::set_num_threads(threads_before);
+}
+
+#[test]
+fn linear_maps_give_only_the_gradients_that_are_asked_for() {
+    let inputs = map_inputs(50, 6, &[4, 3], Kind::Double);
+    let frozen: Vec<Tensor> = inputs.iter().map(Tensor::detach).collect();
+    assert!(!mapped(&frozen, true)[0].requires_grad());
+    // x and the second weight alone, through the second map alone: the first has no gradient
+    let given = [&inputs[0], &frozen[1], &frozen[2], &inputs[3]].map(Tensor::shallow_clone);
+    let found = gradients(&[inputs[0].shallow_clone(), inputs[3].shallow_clone()], &[&mapped(&given, true)[1]]);
+    let wanted = gradients(&[inputs[0].shallow_clone(), inputs[3].shallow_clone()], &[&mapped(&given, false)[1]]);
+    for (found, wanted) in found.iter().zip(&wanted) {
+        close(found, wanted, Kind::Double, "one map of two");
+    }
+    // a strided input and a strided gradient
+    let turned = |x: &Tensor, ours: bool| {
+        let x = x.view([6, 50]).tr();
+        let weight = &inputs[3];
+        let maps = [Map { weight, bias: None }];
+        let made =
+            if ours { linear(&x, &maps).unwrap().remove(0) } else { x.f_linear(weight, None::<&Tensor>).unwrap() };
+        gradients(&[inputs[3].shallow_clone()], &[&made.tr()]).remove(0)
+    };
+    close(&turned(&inputs[0], true), &turned(&inputs[0], false), Kind::Double, "strided");
+    // shapes that do not go together
+    let wrong = linear(&inputs[0], &[Map { weight: &inputs[2], bias: None }]);
+    assert!(wrong.is_err());
+}
+
 #[test]
 fn what_is_no_number_passes_through_every_kernel() {
     let nan = Tensor::from_slice(&[f32::NAN, 1.0]).view([1, 2]);
@@ -305,6 +393,7 @@ fn what_is_no_number_passes_through_every_kernel() {
         ("norm", norm(&nan, affine(&weight, &bias)).unwrap()),
         ("feed-forward", feed_forward(&nan, weights, 0.0).unwrap()),
         ("dropout", dropout(&nan, 0.0).unwrap()),
+        ("linear", linear(&nan.expand([40, 2], false), &[Map { weight: &eye, bias: None }]).unwrap().remove(0)),
     ] {
         assert!(found.double_value(&[0, 0]).is_nan(), "{what}");
     }

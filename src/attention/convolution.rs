@@ -12,11 +12,11 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Input, Linear as Product, Operations, Table};
-use super::heads::{linear, merge, split, xavier};
+use super::heads::{linear, merge, project, project_each, split, xavier};
 use super::operator::{clear, Operator};
 use super::registry::{Entry, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
-use tch::nn::{Linear, LinearConfig, Module, Path};
+use tch::nn::{Linear, LinearConfig, Path};
 use tch::Tensor;
 
 /// `LC`, `LC(kernel=K)`.
@@ -158,7 +158,8 @@ impl Convolution {
 
     /// g [B, L, d], zero at padding.
     fn gated(&self, x: &Tensor, padding: Option<&Tensor>) -> Tensor {
-        clear(&(self.value.forward(x) * self.gate.forward(x).sigmoid()), padding)
+        let [values, gates] = project_each([&self.value, &self.gate], x);
+        clear(&(values * gates.sigmoid()), padding)
     }
 
     /// The weights of all taps for g [B, L, d]: [B, L, h, K], or [1, 1, h, K] where every position has the same.
@@ -167,7 +168,7 @@ impl Convolution {
             Kernels::Lightweight(kernel) => kernel.unsqueeze(0).unsqueeze(0),
             Kernels::Dynamic(map) => {
                 let size = gated.size();
-                map.forward(gated).view([size[0], size[1], self.heads, self.kernel])
+                project(map, gated).view([size[0], size[1], self.heads, self.kernel])
             }
         };
         logits.softmax(-1, None)
@@ -226,7 +227,7 @@ impl Operator for Convolution {
         if dropout > 0.0 {
             taps = taps.dropout(dropout, true);
         }
-        Ok(self.output.forward(&self.convolve(&gated, &taps)))
+        Ok(project(&self.output, &self.convolve(&gated, &taps)))
     }
 
     fn weights(&self, x: &Tensor, padding: Option<&Tensor>) -> Option<Tensor> {
@@ -250,6 +251,6 @@ impl Operator for Convolution {
         let read = cache.push_within(&split(&gated, self.heads), self.kernel);
         let Reach { first, count, .. } = self.reach(position + 1);
         let taps = self.taps(&gated).narrow(-1, first, count).transpose(1, 2);
-        Ok(self.output.forward(&merge(&taps.matmul(&read))))
+        Ok(project(&self.output, &merge(&taps.matmul(&read))))
     }
 }

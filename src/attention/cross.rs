@@ -1,11 +1,11 @@
 //! Encoder-decoder attention: always the dot product; the paper synthesizes self-attention only.
 
 use super::fused::{apply, attend, compose, Form, Visibility};
-use super::heads::{linear, merge, split};
+use super::heads::{linear, merge, project, project_each, split};
 use super::mask::Mask;
 use super::{check_heads, check_input, check_padding, AttentionError};
 use crate::native::attention::Part;
-use tch::nn::{Linear, Module, Path};
+use tch::nn::{Linear, Path};
 use tch::{no_grad, Tensor};
 
 /// Multi-head attention of x [B, T, d] to a memory [B, S, d]: softmax(Q Kᵀ/√d_h) V.
@@ -72,10 +72,14 @@ impl CrossAttention {
             let wanted = format!("[{batch}, length, {}]", self.d_model);
             return Err(AttentionError::Shape { what: "the memory of cross-attention", found: memory.size(), wanted });
         }
-        let keys = split(&self.key.forward(memory), self.heads);
-        let values = split(&self.value.forward(memory), self.heads);
+        let [keys, values] = self.keys_and_values(memory);
         let dropout = if train { self.dropout } else { 0.0 };
         self.attend(x, &keys, &values, padding, dropout)
+    }
+
+    /// [R, h, S, d_h] of a memory [R, S, d].
+    fn keys_and_values(&self, memory: &Tensor) -> [Tensor; 2] {
+        project_each([&self.key, &self.value], memory).map(|mapped| split(&mapped, self.heads))
     }
 
     fn attend(
@@ -86,7 +90,7 @@ impl CrossAttention {
         padding: Option<&Tensor>,
         dropout: f64,
     ) -> Result<Tensor, AttentionError> {
-        let queries = split(&self.query.forward(x), self.heads);
+        let queries = split(&project(&self.query, x), self.heads);
         let scale = 1.0 / ((self.d_model / self.heads) as f64).sqrt();
         let visibility = Visibility { causal: None, padding, dropout };
         let part = |queries: Tensor| Part::Product { queries, keys: keys.shallow_clone(), scale, bias: None };
@@ -99,18 +103,16 @@ impl CrossAttention {
             Form::Composed => compose(&[part(queries)], None, values, visibility),
             Form::Fused => attend(vec![part(queries)], None, values.shallow_clone(), visibility)?,
         };
-        Ok(self.output.forward(&merge(&context)))
+        Ok(project(&self.output, &merge(&context)))
     }
 
     /// Makes the keys and values of a memory [R, S, d] once, for R rows. `padding` as in `forward`. Errors: wrong shapes.
     pub fn start(&self, memory: &Tensor, padding: Option<&Tensor>) -> Result<CrossState, AttentionError> {
         let (rows, keys) = check_input("the memory of cross-attention", memory, self.d_model)?;
         check_padding(padding, rows, keys)?;
-        Ok(no_grad(|| CrossState {
-            keys: split(&self.key.forward(memory), self.heads).contiguous(),
-            values: split(&self.value.forward(memory), self.heads).contiguous(),
-            padding: padding.map(Tensor::shallow_clone),
-            group: 1,
+        Ok(no_grad(|| {
+            let [keys, values] = self.keys_and_values(memory).map(|tensor| tensor.contiguous());
+            CrossState { keys, values, padding: padding.map(Tensor::shallow_clone), group: 1 }
         }))
     }
 

@@ -4,11 +4,11 @@
 use super::cache::Cache;
 use super::cost::{Cost, Linear as Product};
 use super::frozen::Form;
-use super::heads::{linear, split, xavier};
+use super::heads::{linear, project, split, xavier};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use crate::native::attention::Part;
-use tch::nn::{Init, Linear, Module, Path};
+use tch::nn::{Init, Linear, Path};
 use tch::Tensor;
 
 /// `D`, `D(hidden=m)`.
@@ -74,25 +74,29 @@ fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, A
 }
 
 impl Dense {
-    /// [B, h, L, m]
-    fn hidden(&self, x: &Tensor) -> Tensor {
-        split(&self.w1.forward(x).relu(), self.heads)
+    /// relu of x under w1, by heads: [B, h, L, m].
+    fn hidden(&self, mapped: &Tensor) -> Tensor {
+        split(&mapped.relu(), self.heads)
     }
 
     /// The first `keys` logits of every position of x: [B, h, L, keys].
     fn scores(&self, x: &Tensor, keys: i64) -> Tensor {
-        let mut scores = self.hidden(x).matmul(&self.w2.narrow(2, 0, keys));
+        let mut scores = self.hidden(&project(&self.w1, x)).matmul(&self.w2.narrow(2, 0, keys));
         scores += self.b2.narrow(1, 0, keys).unsqueeze(1);
         scores
     }
 }
 
 impl Function for Dense {
+    fn maps(&self) -> Vec<&Linear> {
+        vec![&self.w1]
+    }
+
     /// Queries are the hidden layer, keys the columns of w2, which all sequences share.
-    fn part(&self, x: &Tensor) -> Part {
+    fn part(&self, x: &Tensor, mapped: &[Tensor]) -> Part {
         let keys = x.size()[1];
         Part::Product {
-            queries: self.hidden(x),
+            queries: self.hidden(&mapped[0]),
             keys: self.w2.narrow(2, 0, keys).transpose(1, 2).unsqueeze(0),
             scale: 1.0,
             bias: Some(self.b2.narrow(1, 0, keys)),

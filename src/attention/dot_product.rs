@@ -4,11 +4,11 @@
 use super::cache::Cache;
 use super::cost::{Cost, Linear as Product};
 use super::frozen::Form;
-use super::heads::{linear, split};
+use super::heads::{linear, project, split};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use crate::native::attention::Part;
-use tch::nn::{Linear, Module, Path};
+use tch::nn::{Linear, Path};
 use tch::Tensor;
 
 /// `V`, `V(rank=r)`.
@@ -73,19 +73,23 @@ fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, A
 impl DotProduct {
     /// [B, h, L, r], scaled: cheaper than scaling the logits when L > r.
     fn queries(&self, x: &Tensor) -> Tensor {
-        split(&(self.query.forward(x) * self.scale), self.heads)
+        split(&(project(&self.query, x) * self.scale), self.heads)
     }
 
     /// [B, h, L, r]
     fn keys(&self, x: &Tensor) -> Tensor {
-        split(&self.key.forward(x), self.heads)
+        split(&project(&self.key, x), self.heads)
     }
 }
 
 impl Function for DotProduct {
-    fn part(&self, x: &Tensor) -> Part {
-        let queries = split(&self.query.forward(x), self.heads);
-        Part::Product { queries, keys: self.keys(x), scale: self.scale, bias: None }
+    fn maps(&self) -> Vec<&Linear> {
+        vec![&self.query, &self.key]
+    }
+
+    fn part(&self, _x: &Tensor, mapped: &[Tensor]) -> Part {
+        let [queries, keys] = [0, 1].map(|index: usize| split(&mapped[index], self.heads));
+        Part::Product { queries, keys, scale: self.scale, bias: None }
     }
 
     fn logits(&self, x: &Tensor) -> Tensor {

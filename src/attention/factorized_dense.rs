@@ -3,11 +3,11 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Linear as Product};
-use super::heads::{linear, split, xavier};
+use super::heads::{linear, project, split, xavier};
 use super::registry::{Entry, Function, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use crate::native::attention::Part;
-use tch::nn::{Init, Linear, Module, Path};
+use tch::nn::{Init, Linear, Path};
 use tch::Tensor;
 
 /// `FD`, `FD(hidden=m, a=…, b=…)`.
@@ -116,11 +116,12 @@ fn build(path: &Path, term: &Term, shape: &Shape) -> Result<Box<dyn Function>, A
 
 impl FactorizedDense {
     /// A [B, h, L, a] and as much of B, [B, h, L, b'], as the first `keys` columns need.
-    fn factors(&self, x: &Tensor, keys: i64) -> (Tensor, Tensor) {
+    /// `mapped` is x under w0, if there is one.
+    fn factors(&self, x: &Tensor, mapped: Option<&Tensor>, keys: i64) -> (Tensor, Tensor) {
         let a = self.ba.size()[1];
         // Column j needs B[j div a]: no more of B than the columns ask for.
         let b = (keys + a - 1) / a;
-        let hidden = self.w0.as_ref().map(|w0| split(&w0.forward(x).relu(), self.heads));
+        let hidden = mapped.map(|mapped| split(&mapped.relu(), self.heads));
         let map = |weight: &Tensor, bias: &Tensor| match &hidden {
             Some(hidden) => hidden.matmul(weight) + bias.unsqueeze(1),
             None => per_head(x, weight) + bias.unsqueeze(1),
@@ -131,7 +132,8 @@ impl FactorizedDense {
 
     /// The first `keys` logits of every position of x: [B, h, L, keys].
     fn scores(&self, x: &Tensor, keys: i64) -> Tensor {
-        let (first, second) = self.factors(x, keys);
+        let mapped = self.w0.as_ref().map(|w0| project(w0, x));
+        let (first, second) = self.factors(x, mapped.as_ref(), keys);
         (second.unsqueeze(-1) * first.unsqueeze(-2)).flatten(-2, -1).narrow(-1, 0, keys)
     }
 }
@@ -143,9 +145,13 @@ fn per_head(x: &Tensor, weight: &Tensor) -> Tensor {
 }
 
 impl Function for FactorizedDense {
-    fn part(&self, x: &Tensor) -> Part {
+    fn maps(&self) -> Vec<&Linear> {
+        self.w0.iter().collect()
+    }
+
+    fn part(&self, x: &Tensor, mapped: &[Tensor]) -> Part {
         let columns = x.size()[1];
-        let (first, second) = self.factors(x, columns);
+        let (first, second) = self.factors(x, mapped.first(), columns);
         Part::Outer { first, second, columns }
     }
 

@@ -79,7 +79,7 @@ impl Function for FactorizedRandom {
         self.cut(0, length, length)
     }
 
-    fn part(&self, x: &Tensor) -> Part {
+    fn part(&self, x: &Tensor, _mapped: &[Tensor]) -> Part {
         let cut = |factor: &Tensor| factor.narrow(1, 0, x.size()[1]).unsqueeze(0);
         Part::Product { queries: cut(&self.r1), keys: cut(&self.r2), scale: 1.0, bias: None }
     }

@@ -1,5 +1,6 @@
 //! Small pieces that the functions and layers share: linear maps, and the cut into heads.
 
+use crate::native::{self, linear::Map};
 use tch::nn::{Init, Linear, LinearConfig, Path};
 use tch::Tensor;
 
@@ -13,6 +14,27 @@ pub fn xavier(inputs: i64, outputs: i64) -> Init {
 pub fn linear(path: Path, inputs: i64, outputs: i64) -> Linear {
     let config = LinearConfig { ws_init: xavier(inputs, outputs), bs_init: Some(Init::Const(0.0)), bias: true };
     tch::nn::linear(path, inputs, outputs, config)
+}
+
+/// x [.., inputs] under each map, [.., outputs], all at once ([`native::linear`]).
+///
+/// # Panics
+/// Where LibTorch's own operations would: for shapes, kinds and devices that do not go together.
+pub fn project_all(linears: &[&Linear], x: &Tensor) -> Vec<Tensor> {
+    let maps: Vec<Map> = linears.iter().map(|linear| Map { weight: &linear.ws, bias: linear.bs.as_ref() }).collect();
+    native::linear::linear(x, &maps).unwrap_or_else(|error| panic!("linear maps: {error}"))
+}
+
+/// The same of as many as the caller names.
+pub fn project_each<const N: usize>(linears: [&Linear; N], x: &Tensor) -> [Tensor; N] {
+    let made = project_all(&linears, x);
+    made.try_into().unwrap_or_else(|_| unreachable!("one output a map"))
+}
+
+/// The same of one.
+pub fn project(linear: &Linear, x: &Tensor) -> Tensor {
+    let [made] = project_each([linear], x);
+    made
 }
 
 /// [B, L, h·w] to [B, h, L, w]: head i is the i-th slice of width w (a view).

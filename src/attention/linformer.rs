@@ -7,12 +7,12 @@
 
 use super::cost::{Cost, Input, Linear as Product, Operations, Table};
 use super::fused::{attend, compose, Form, Visibility};
-use super::heads::{linear, merge, split, xavier};
+use super::heads::{linear, merge, project, split, xavier};
 use super::operator::{clear, Operator};
 use super::registry::{Entry, Kind, Parameter, Shape};
 use super::{AttentionError, Term};
 use crate::native::attention::Part;
-use tch::nn::{Linear, Module, Path};
+use tch::nn::{Linear, Path};
 use tch::{Kind as Element, Tensor};
 
 /// `Lin`, `Lin(k=…)`.
@@ -115,7 +115,7 @@ impl Linformer {
 
 impl Operator for Linformer {
     fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Result<Tensor, AttentionError> {
-        let queries = split(&self.query.forward(x), self.heads);
+        let queries = split(&project(&self.query, x), self.heads);
         let (keys, values) = self.keys_and_values(x, padding);
         let scale = 1.0 / (queries.size()[3] as f64).sqrt();
         let form = Form::Auto.resolve(x);
@@ -125,6 +125,6 @@ impl Operator for Linformer {
             Form::Fused => attend(vec![product], None, values, visibility)?,
             _ => compose(&[product], None, &values, visibility),
         };
-        Ok(self.output.forward(&merge(&context)))
+        Ok(project(&self.output, &merge(&context)))
     }
 }

@@ -5,11 +5,11 @@
 
 use super::cache::Cache;
 use super::cost::{Cost, Input, Operations, Table};
-use super::heads::{linear, xavier};
+use super::heads::{linear, project, xavier};
 use super::operator::{clear, Operator};
 use super::registry::{Entry, Kind, Shape};
 use super::{AttentionError, Term};
-use tch::nn::{Linear, Module, Path};
+use tch::nn::{Linear, Path};
 use tch::Tensor;
 
 /// `Mixer`
@@ -85,12 +85,12 @@ impl Mixer {
 impl Operator for Mixer {
     fn forward(&self, x: &Tensor, padding: Option<&Tensor>, dropout: f64) -> Result<Tensor, AttentionError> {
         let (batch, length) = (x.size()[0], x.size()[1]);
-        let values = clear(&self.value.forward(x), padding);
+        let values = clear(&project(&self.value, x), padding);
         let mut matrix = self.matrix(length);
         if dropout > 0.0 {
             matrix = matrix.dropout(dropout, true);
         }
-        Ok(self.output.forward(&matrix.unsqueeze(0).expand([batch, length, length], false).bmm(&values)))
+        Ok(project(&self.output, &matrix.unsqueeze(0).expand([batch, length, length], false).bmm(&values)))
     }
 
     fn weights(&self, x: &Tensor, padding: Option<&Tensor>) -> Option<Tensor> {
@@ -103,8 +103,8 @@ impl Operator for Mixer {
     }
 
     fn step(&self, x: &Tensor, position: i64, cache: &mut Cache) -> Result<Tensor, AttentionError> {
-        let values = cache.push(&self.value.forward(x).unsqueeze(1)).squeeze_dim(1);
+        let values = cache.push(&project(&self.value, x).unsqueeze(1)).squeeze_dim(1);
         let row = self.w.narrow(0, position, 1).narrow(1, 0, position + 1);
-        Ok(self.output.forward(&row.unsqueeze(0).expand([x.size()[0], 1, position + 1], false).bmm(&values)))
+        Ok(project(&self.output, &row.unsqueeze(0).expand([x.size()[0], 1, position + 1], false).bmm(&values)))
     }
 }

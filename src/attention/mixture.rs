@@ -5,7 +5,7 @@ use super::cache::Cache;
 use super::registry::{self, Entry, Function, Kind, Shape};
 use super::{AttentionError, Mixing, Term};
 use crate::native::attention::Part;
-use tch::nn::{Init, Path};
+use tch::nn::{Init, Linear, Path};
 use tch::Tensor;
 
 /// The functions of a layer and how they are weighted.
@@ -46,8 +46,21 @@ impl Mixture {
     }
 
     /// What each function's logits are made of, in the order of the terms and of the rows of [`Mixture::weights`].
-    pub fn parts(&self, x: &Tensor) -> Vec<Part> {
-        self.functions.iter().map(|function| function.part(x)).collect()
+    /// `mapped` is x under each of [`Mixture::maps`].
+    pub fn parts(&self, x: &Tensor, mapped: &[Tensor]) -> Vec<Part> {
+        let mut rest = mapped;
+        let mut parts = Vec::with_capacity(self.functions.len());
+        for function in &self.functions {
+            let (own, others) = rest.split_at(function.maps().len());
+            parts.push(function.part(x, own));
+            rest = others;
+        }
+        parts
+    }
+
+    /// The linear maps of the input that the parts are made of, function by function.
+    pub fn maps(&self) -> Vec<&Linear> {
+        self.functions.iter().flat_map(|function| function.maps()).collect()
     }
 
     /// The last row of the logits: x [R, 1, d] to [R or 1, h, 1, position + 1]. One cache a function.

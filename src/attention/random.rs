@@ -73,7 +73,7 @@ impl Function for Random {
         self.cut(x.size()[1]).unsqueeze(0)
     }
 
-    fn part(&self, x: &Tensor) -> Part {
+    fn part(&self, x: &Tensor, _mapped: &[Tensor]) -> Part {
         Part::Table(self.cut(x.size()[1]))
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::native::attention::Part;
 use std::fmt::Debug;
-use tch::nn::Path;
+use tch::nn::{Linear, Path};
 use tch::Tensor;
 
 /// Every attention function and operator, in the order in which they are listed to people.
@@ -122,8 +122,14 @@ pub trait Function: Debug + Send {
     /// is [R or 1, h, 1, position + 1]. What a later step needs of x is put into the cache, which a function may leave empty.
     fn step(&self, x: &Tensor, position: i64, cache: &mut Cache) -> Tensor;
 
+    /// The linear maps of its input that [`Function::part`] asks for: the layer makes them together with its values.
+    fn maps(&self) -> Vec<&Linear> {
+        vec![]
+    }
+
     /// What those logits are made of, for the forms of [`super::fused`]: they never stand in memory for all heads and rows.
-    fn part(&self, x: &Tensor) -> Part;
+    /// `mapped` is x under each of [`Function::maps`], [B, L, outputs].
+    fn part(&self, x: &Tensor, mapped: &[Tensor]) -> Part;
 
     /// Its weights in a form that the kernels for generation know; none if it has another.
     fn form(&self) -> Option<Form<'_>> {

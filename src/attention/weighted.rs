@@ -2,11 +2,13 @@
 
 use super::cache::Cache;
 use super::fused::{apply, attend, compose, Form, Visibility};
-use super::heads::{linear, merge, split};
+use super::heads::{linear, merge, project, project_all, split};
 use super::mask::{Causal, Mask};
 use super::mixture::Mixture;
 use super::{AttentionConfig, AttentionError, CoreAttention, Mixing};
-use tch::nn::{Linear, Module, Path};
+use crate::native::attention::Part;
+use std::iter::once;
+use tch::nn::{Linear, Path};
 use tch::{Device, Tensor};
 
 /// The layer of one or more functions that make logits.
@@ -39,23 +41,35 @@ impl Weighted {
         dropout: f64,
         form: Form,
     ) -> Result<Tensor, AttentionError> {
-        let values = split(&self.value.forward(x), self.heads);
         let visibility = Visibility { causal: self.causal.as_ref(), padding, dropout };
         let context = match form.resolve(x) {
             Form::Plain | Form::Auto => {
                 let mask = self.mask(x.size()[1], x.device(), padding);
+                let values = split(&project(&self.value, x), self.heads);
                 apply(self.softmax(x, mask.as_ref()), &values, mask.as_ref(), dropout)
             }
-            Form::Composed => compose(&self.mixture.parts(x), self.mixture.weights().as_ref(), &values, visibility),
-            Form::Fused => attend(self.mixture.parts(x), self.mixture.weights(), values, visibility)?,
+            Form::Composed => {
+                let (values, parts) = self.values_and_parts(x);
+                compose(&parts, self.mixture.weights().as_ref(), &values, visibility)
+            }
+            Form::Fused => {
+                let (values, parts) = self.values_and_parts(x);
+                attend(parts, self.mixture.weights(), values, visibility)?
+            }
         };
-        Ok(self.output.forward(&merge(&context)))
+        Ok(project(&self.output, &merge(&context)))
+    }
+
+    /// Values [B, h, L, d_h], and what the logits are made of.
+    fn values_and_parts(&self, x: &Tensor) -> (Tensor, Vec<Part>) {
+        let maps: Vec<&Linear> = once(&self.value).chain(self.mixture.maps()).collect();
+        let mapped = project_all(&maps, x);
+        (split(&mapped[0], self.heads), self.mixture.parts(x, &mapped[1..]))
     }
 
     /// As [`super::SelfAttention::core`], shapes checked.
     pub(super) fn core(&self, x: &Tensor, mixing: Mixing, form: Form) -> CoreAttention {
-        let values = split(&self.value.forward(x), self.heads);
-        let parts = self.mixture.parts(x);
+        let (values, parts) = self.values_and_parts(x);
         CoreAttention::new(&parts, self.mixture.alpha(), mixing, &values, self.causal.is_some(), form)
     }
 
@@ -69,9 +83,9 @@ impl Weighted {
 
     /// As [`super::SelfAttention::step`], shapes checked.
     pub(super) fn step(&self, x: &Tensor, position: i64, values: &mut Cache, functions: &mut [Cache]) -> Tensor {
-        let values = values.push(&split(&self.value.forward(x), self.heads));
+        let values = values.push(&split(&project(&self.value, x), self.heads));
         let weights = self.mixture.step(x, position, functions).softmax(-1, None);
-        self.output.forward(&merge(&weights.matmul(&values)))
+        project(&self.output, &merge(&weights.matmul(&values)))
     }
 
     fn mask(&self, length: i64, device: Device, padding: Option<&Tensor>) -> Option<Mask> {

@@ -1,5 +1,5 @@
 // The softmax's product and cross-entropy in one: the logits of some rows at a time, never of all.
-#include "row_products.h"
+#include "products.h"
 
 extern "C" {
 struct CrossEntropy {
@@ -13,8 +13,6 @@ struct CrossEntropy {
   double smoothing;
   // [chunk, classes]
   void* logits;
-  // room for the table in panels: classes · width elements and as many as 31 rows more
-  void* packed;
   // [rows]
   double* losses;
   // like hidden and table; null where not wanted
@@ -87,30 +85,28 @@ void cross_entropy(const CrossEntropy& task) {
   const int64_t d = task.width, classes = task.classes;
   T* logits = static_cast<T*>(task.logits);
   const Matrix<const T> table{static_cast<const T*>(task.table), d};
-  T* packed = static_cast<T*>(task.packed);
-  pack(table.data, classes, d, packed);
-  const bool gradient = task.hidden_gradient != nullptr || task.table_gradient != nullptr;
+  T *hidden_gradient = static_cast<T*>(task.hidden_gradient), *table_gradient = static_cast<T*>(task.table_gradient);
+  const bool gradient = hidden_gradient != nullptr || table_gradient != nullptr;
+  const auto columns = packed(d, classes, table.transposed());
+  const auto rows = packed(classes, hidden_gradient == nullptr ? 0 : d, table);
   for (int64_t first = 0; first < task.rows; first += task.chunk) {
-    const int64_t count = task.rows - first < task.chunk ? task.rows - first : task.chunk;
-    const Matrix<const T> hidden{static_cast<const T*>(task.hidden) + first * d, d};
-    const Matrix<const T> made{logits, classes};
-    // each thread makes the logits of its rows, and turns them into gradients while they are in its cache
-    const int64_t parts = count < threads() ? count : threads();
-    parallel(parts, [&](int64_t part) {
-      const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
-      row_products(hidden.data + begin * d, end - begin, d, packed, classes, logits + begin * classes);
-      for (int64_t row = begin; row < end; ++row) {
-        task.losses[first + row] =
-            row_loss(logits + row * classes, classes, task.targets[first + row], task.smoothing, gradient);
+    const int64_t count = least(task.rows - first, task.chunk);
+    const T* hidden = static_cast<const T*>(task.hidden) + first * d;
+    // a thread makes the logits of some rows, and turns them into gradients while they are in its cache
+    parallel_rows_shared(count, BLOCK_ROWS, [&](int64_t row, int64_t end) {
+      const int64_t some = end - row;
+      T* here = logits + row * classes;
+      product<T>(some, d, classes, hidden + row * d, d, columns.get(), nullptr, SET, here, classes);
+      for (int64_t i = 0; i < some; ++i) {
+        const int64_t at = first + row + i;
+        task.losses[at] = row_loss(here + i * classes, classes, task.targets[at], task.smoothing, gradient);
+      }
+      if (hidden_gradient != nullptr) {
+        product<T>(some, classes, d, here, classes, rows.get(), nullptr, SET, hidden_gradient + (first + row) * d, d);
       }
     });
-    if (task.hidden_gradient != nullptr) {
-      gemm<T>(count, d, classes, 1, made, table, 0, {static_cast<T*>(task.hidden_gradient) + first * d, d});
-    }
-    if (task.table_gradient != nullptr) {
-      const T before = first == 0 ? 0 : 1;
-      gemm<T>(classes, d, count, 1, made.transposed(), hidden, before, {static_cast<T*>(task.table_gradient), d});
-    }
+    const Outer<T> of_table{count, classes, d, logits, hidden, first > 0, table_gradient, nullptr};
+    Outer<T>::make({of_table});
   }
 }
 

@@ -15,7 +15,6 @@ struct Task {
     targets: *const i64,
     smoothing: f64,
     logits: *mut c_void,
-    packed: *mut c_void,
     losses: *mut f64,
     hidden_gradient: *mut c_void,
     table_gradient: *mut c_void,
@@ -52,8 +51,6 @@ pub fn cross_entropy(
         let (hidden, table) = (hidden.detach().f_contiguous()?, table.detach().f_contiguous()?);
         let chunk = chunk_rows(rows, classes);
         let logits = Tensor::f_empty([chunk, classes], like)?;
-        // filled up to whole panels, of 32 rows at most
-        let packed = Tensor::f_empty([classes + 31, width], like)?;
         let mut losses = vec![0.0; targets.len()];
         let make = |wanted: bool, tensor: &Tensor| wanted.then(|| tensor.f_empty_like()).transpose();
         let gradients = [make(wanted[0], &hidden)?, make(wanted[1], &table)?];
@@ -72,7 +69,6 @@ pub fn cross_entropy(
             targets: targets.as_ptr(),
             smoothing: label_smoothing,
             logits: logits.data_ptr(),
-            packed: packed.data_ptr(),
             losses: losses.as_mut_ptr(),
             hidden_gradient: data(gradients[0].as_ref()),
             table_gradient: data(gradients[1].as_ref()),

@@ -1,25 +1,17 @@
 // The pieces of a decoder's step in float32: products with weights that are packed once, attention over caches that hypotheses
 // share, and the likeliest tokens. No threads: who decodes gives each thread sentences of its own.
-#include "kernel.h"
+#include "products.h"
 
 #include <cstddef>
 #include <initializer_list>
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int64_t LANES = 16, ROWS = 12;
-#elif defined(__AVX2__)
-constexpr int64_t LANES = 8, ROWS = 6;
-#else
-constexpr int64_t LANES = 4, ROWS = 4;
-#endif
-// Columns of a panel: two vectors, so that ROWS x 2 sums fill the registers.
-constexpr int64_t PANEL = 2 * LANES;
+constexpr int64_t LANES = Lanes<float>::size, PANEL = PANEL_COLUMNS<float>;
 
-typedef float Vector __attribute__((vector_size(LANES * sizeof(float))));
-typedef int32_t Whole __attribute__((vector_size(LANES * sizeof(float))));
-typedef float Loose __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef Lanes<float>::type Vector;
+typedef Lanes<float>::loose Loose;
+typedef int32_t Whole __attribute__((vector_size(VECTOR_BYTES)));
 
 inline Vector load(const float* from) {
   return *reinterpret_cast<const Loose*>(from);
@@ -76,83 +68,10 @@ inline Vector decay(Vector x) {
   return x > -87.0f ? p * power : (x <= -87.0f ? Vector{} : x);
 }
 
-enum Mode : int32_t { SET = 0, ADD = 1, RELU = 2 };
-
-// out [R, PANEL] = bias + x [R, depth] panel [depth, PANEL], then what `mode` says; of the last panel fewer columns may count.
-// Sums start at the bias: with one addition after them at most, the compiler has no choice of order that could differ with R.
-template <int64_t R>
-inline void block(const float* x, int64_t x_stride, int64_t depth, const float* panel, const float* bias, int64_t columns,
-    Mode mode, float* out, int64_t out_stride) {
-  Vector sums[R][2];
-  for (int64_t row = 0; row < R; ++row) {
-    sums[row][0] = load(bias);
-    sums[row][1] = load(bias + LANES);
-  }
-  for (int64_t k = 0; k < depth; ++k) {
-    Vector left = load(panel + k * PANEL), right = load(panel + k * PANEL + LANES);
-    for (int64_t row = 0; row < R; ++row) {
-      float factor = x[row * x_stride + k];
-      sums[row][0] += factor * left;
-      sums[row][1] += factor * right;
-    }
-  }
-  if (columns == PANEL) {
-    for (int64_t row = 0; row < R; ++row) {
-      float* to = out + row * out_stride;
-      Vector a = sums[row][0], b = sums[row][1];
-      if (mode == ADD) {
-        a += load(to);
-        b += load(to + LANES);
-      } else if (mode == RELU) {
-        a = a > 0 ? a : Vector{};
-        b = b > 0 ? b : Vector{};
-      }
-      store(to, a);
-      store(to + LANES, b);
-    }
-    return;
-  }
-  for (int64_t row = 0; row < R; ++row) {
-    float whole[PANEL];
-    store(whole, sums[row][0]);
-    store(whole + LANES, sums[row][1]);
-    float* to = out + row * out_stride;
-    for (int64_t column = 0; column < columns; ++column) {
-      float value = whole[column];
-      to[column] = mode == ADD ? to[column] + value : (mode == RELU && !(value > 0) ? 0.0f : value);
-    }
-  }
-}
-
-using Block = void (*)(const float*, int64_t, int64_t, const float*, const float*, int64_t, Mode, float*, int64_t);
-
-template <int64_t R>
-void some(int64_t rows, const float* x, int64_t x_stride, int64_t depth, const float* panel, const float* bias,
-    int64_t columns, Mode mode, float* out, int64_t out_stride) {
-  if constexpr (R > 0) {
-    if (rows == R) {
-      block<R>(x, x_stride, depth, panel, bias, columns, mode, out, out_stride);
-    } else {
-      some<R - 1>(rows, x, x_stride, depth, panel, bias, columns, mode, out, out_stride);
-    }
-  }
-}
-
-// out [rows, columns] = x [rows, depth] W + bias, the panels of W one after the other.
-void product(int64_t rows, int64_t depth, int64_t columns, const float* x, int64_t x_stride, const float* panels,
-    const float* bias, int32_t mode, float* out, int64_t out_stride) {
-  for (int64_t first = 0; first < columns; first += PANEL) {
-    const float* panel = panels + first * depth;
-    const float* shift = bias + first;
-    int64_t width = columns - first < PANEL ? columns - first : PANEL;
-    int64_t row = 0;
-    for (; row + ROWS <= rows; row += ROWS) {
-      block<ROWS>(x + row * x_stride, x_stride, depth, panel, shift, width, Mode(mode), out + row * out_stride + first,
-          out_stride);
-    }
-    some<ROWS - 1>(rows - row, x + row * x_stride, x_stride, depth, panel, shift, width, Mode(mode),
-        out + row * out_stride + first, out_stride);
-  }
+// out [rows, columns] = x [rows, depth] W + bias, W in panels, then what `mode` says.
+void map(int64_t rows, int64_t depth, int64_t columns, const float* x, int64_t x_stride, const float* panels, const float* bias,
+    int32_t mode, float* out, int64_t out_stride) {
+  product(rows, depth, columns, x, x_stride, panels, bias, Mode(mode), out, out_stride);
 }
 
 // Layer normalization of every row of x [rows, width].
@@ -429,14 +348,14 @@ void likeliest(int64_t rows, int64_t vocabulary, const float* logits, const uint
 // As `Kernels` of decode.rs.
 struct Kernels {
   int64_t panel, lanes;
-  decltype(&product) product_;
+  decltype(&map) product_;
   decltype(&norm) norm_;
   decltype(&attend_self) attend_self_;
   decltype(&attend_memory) attend_memory_;
   decltype(&likeliest) likeliest_;
 };
 
-constexpr Kernels KERNELS = {PANEL, LANES, product, norm, attend_self, attend_memory, likeliest};
+constexpr Kernels KERNELS = {PANEL, LANES, map, norm, attend_self, attend_memory, likeliest};
 
 } // namespace
 

@@ -1,29 +1,44 @@
-//! The feed-forward block with one pass over memory between its two products (`feed_forward.cpp`).
+//! The feed-forward block in one pass over the threads forward, and two backward (`feed_forward.cpp`).
 
-use super::{random, record, takes, wants_gradient};
+use super::{data, random, record, takes, wants_gradient};
 use std::ffi::c_void;
 use tch::{no_grad, Kind, TchError, Tensor};
 
 #[repr(C)]
 struct Forward {
     rows: i64,
+    inputs: i64,
     width: i64,
+    outputs: i64,
     rate: f64,
     seed: u64,
+    x: *const c_void,
+    w1: *const c_void,
+    b1: *const c_void,
+    w2: *const c_void,
+    b2: *const c_void,
     hidden: *mut c_void,
-    bias: *const c_void,
+    output: *mut c_void,
 }
 
 #[repr(C)]
 struct Backward {
     rows: i64,
+    inputs: i64,
     width: i64,
+    outputs: i64,
     rate: f64,
+    x: *const c_void,
+    w1: *const c_void,
+    w2: *const c_void,
     hidden: *const c_void,
-    gradient: *mut c_void,
-    parts: i64,
-    partial_bias: *mut c_void,
-    bias_gradient: *mut c_void,
+    output_gradient: *const c_void,
+    hidden_gradient: *mut c_void,
+    x_gradient: *mut c_void,
+    w1_gradient: *mut c_void,
+    b1_gradient: *mut c_void,
+    w2_gradient: *mut c_void,
+    b2_gradient: *mut c_void,
 }
 
 kernels!(forward_kernel(Forward): feed_forward_baseline, feed_forward_avx2, feed_forward_avx512);
@@ -52,31 +67,37 @@ pub fn feed_forward(x: &Tensor, weights: Weights, rate: f64) -> Result<Tensor, T
     check(x, &weights).map_err(TchError::Kind)?;
     let differentiable = wants_gradient(&inputs);
     let (output, kept) = no_grad(|| -> Result<_, TchError> {
-        let flat = x.detach().f_reshape([-1, w1.size()[1]])?;
-        let (w1, w2) = (w1.detach(), w2.detach());
-        let hidden = flat.f_mm(&w1.f_tr()?)?;
-        let b1 = b1.detach().f_contiguous()?;
+        let [x, w1, b1, w2, b2] = inputs.map(|input| input.detach().f_contiguous());
+        let (x, w1, b1, w2, b2) = (x?, w1?, b1?, w2?, b2?);
+        let ((width, from), (to, _)) = (w1.size2()?, w2.size2()?);
+        let rows = x.numel() as i64 / from.max(1);
+        let mut size = x.size();
+        size.pop();
+        size.push(to);
+        let like = (x.kind(), x.device());
+        let (hidden, output) = (Tensor::f_empty([rows, width], like)?, Tensor::f_empty(size, like)?);
         let task = Forward {
-            rows: hidden.size()[0],
-            width: hidden.size()[1],
+            rows,
+            inputs: from,
+            width,
+            outputs: to,
             rate,
             seed: if rate > 0.0 { random() } else { 0 },
+            x: x.data_ptr(),
+            w1: w1.data_ptr(),
+            b1: b1.data_ptr(),
+            w2: w2.data_ptr(),
+            b2: b2.data_ptr(),
             hidden: hidden.data_ptr(),
-            bias: b1.data_ptr(),
+            output: output.data_ptr(),
         };
-        // SAFETY: shapes and kinds were checked; the product is new and contiguous, and so is the bias.
-        unsafe { forward_kernel()(&task, i32::from(hidden.kind() == Kind::Double)) };
-        let output = b2.f_addmm(&hidden, &w2.f_tr()?)?;
-        let mut size = x.size();
-        if let Some(last) = size.last_mut() {
-            *last = w2.size()[0];
-        }
-        Ok((output.f_view(size.as_slice())?, Kept { x: flat, w1, w2, hidden, rate }))
+        // SAFETY: shapes and kinds were checked, and every tensor is contiguous and lives.
+        unsafe { forward_kernel()(&task, i32::from(like.0 == Kind::Double)) };
+        Ok((output, Kept { x, w1, w2, hidden, rate }))
     })?;
     if differentiable {
-        let size = x.size();
         record(&inputs, &[&output], move |given, wanted| match &given[0] {
-            Some(gradient) => kept.gradients(gradient, wanted, &size),
+            Some(gradient) => kept.gradients(gradient, wanted),
             None => Ok((0..5).map(|_| None).collect()),
         })?;
     }
@@ -110,32 +131,39 @@ struct Kept {
 }
 
 impl Kept {
-    /// Of x, w1, b1, w2, b2.
-    fn gradients(&self, gradient: &Tensor, wanted: &[bool], size: &[i64]) -> Result<Vec<Option<Tensor>>, TchError> {
-        let gradient = gradient.f_reshape([-1, self.w2.size()[0]])?;
-        let over_rows: &[i64] = &[0];
-        let of_w2 = wanted[3].then(|| gradient.f_tr()?.f_mm(&self.hidden)).transpose()?;
-        let of_b2 = wanted[4].then(|| gradient.f_sum_dim_intlist(over_rows, false, None::<Kind>)).transpose()?;
-        let of_product = gradient.f_mm(&self.w2)?;
-        let (rows, width) = self.hidden.size2()?;
+    /// Of x, w1, b1, w2, b2, those that are wanted.
+    fn gradients(&self, gradient: &Tensor, wanted: &[bool]) -> Result<Vec<Option<Tensor>>, TchError> {
+        let gradient = gradient.f_contiguous()?;
+        let ((rows, width), (outputs, _)) = (self.hidden.size2()?, self.w2.size2()?);
         let like = (self.hidden.kind(), self.hidden.device());
-        let parts = i64::from(tch::get_num_threads().max(1)).min((rows * width / 16384).max(1));
-        let partial = Tensor::f_empty([parts, width], like)?;
-        let of_b1 = Tensor::f_empty([width], like)?;
+        let of_hidden = self.hidden.f_empty_like()?;
+        let sizes = [&self.x.size(), &self.w1.size(), &vec![width], &self.w2.size(), &vec![outputs]];
+        let made = sizes
+            .iter()
+            .zip(wanted)
+            .map(|(size, &wanted)| wanted.then(|| Tensor::f_empty(size.as_slice(), like)).transpose());
+        let made = made.collect::<Result<Vec<Option<Tensor>>, TchError>>()?;
+        let place = |index: usize| data(made[index].as_ref());
         let task = Backward {
             rows,
+            inputs: self.w1.size2()?.1,
             width,
+            outputs,
             rate: self.rate,
+            x: self.x.data_ptr(),
+            w1: self.w1.data_ptr(),
+            w2: self.w2.data_ptr(),
             hidden: self.hidden.data_ptr(),
-            gradient: of_product.data_ptr(),
-            parts,
-            partial_bias: partial.data_ptr(),
-            bias_gradient: of_b1.data_ptr(),
+            output_gradient: gradient.data_ptr(),
+            hidden_gradient: of_hidden.data_ptr(),
+            x_gradient: place(0),
+            w1_gradient: place(1),
+            b1_gradient: place(2),
+            w2_gradient: place(3),
+            b2_gradient: place(4),
         };
-        // SAFETY: the product is new, contiguous and of the shape of `hidden`; the others were just made.
+        // SAFETY: the gradient has the output's shape and kind, as LibTorch sees to; the others were just made, and all are contiguous.
         unsafe { backward_kernel()(&task, i32::from(like.0 == Kind::Double)) };
-        let of_w1 = wanted[1].then(|| of_product.f_tr()?.f_mm(&self.x)).transpose()?;
-        let of_x = wanted[0].then(|| of_product.f_mm(&self.w1)?.f_view(size)).transpose()?;
-        Ok(vec![of_x, of_w1, Some(of_b1), of_w2, of_b2])
+        Ok(made)
     }
 }

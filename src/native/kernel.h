@@ -2,6 +2,7 @@
 // KERNEL(f) the name under which f of that set is called from Rust: f_baseline, f_avx2, f_avx512.
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -41,6 +42,33 @@ void parallel(int64_t count, const Body& body) {
     }
   };
   torch_parallel_for(0, count, 1, call, const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+// body(first, end) for a few of `count` rows at a time, at most `step`. Each thread has rows of its own, the same at every call, so that
+// they are in its cache; done with them it helps the others, so that no thread waits long for one that was held up. `before(thread,
+// threads)` is what each thread does first.
+template <typename Before, typename Body>
+void parallel_rows_shared(int64_t count, int64_t step, const Before& before, const Body& body) {
+  constexpr int64_t MOST = 256;
+  const int64_t workers = threads() < MOST ? threads() : MOST;
+  std::atomic<int64_t> next[MOST];
+  for (int64_t worker = 0; worker < workers; ++worker) {
+    next[worker] = count * worker / workers;
+  }
+  parallel(workers, [&](int64_t self) {
+    before(self, workers);
+    for (int64_t other = 0; other < workers; ++other) {
+      const int64_t worker = (self + other) % workers, end = count * (worker + 1) / workers;
+      for (int64_t first = next[worker].fetch_add(step); first < end; first = next[worker].fetch_add(step)) {
+        body(first, first + step < end ? first + step : end);
+      }
+    }
+  });
+}
+
+template <typename Body>
+void parallel_rows_shared(int64_t count, int64_t step, const Body& body) {
+  parallel_rows_shared(count, step, [](int64_t, int64_t) {}, body);
 }
 
 inline void gemm_raw(const char* a_form, const char* b_form, int m, int n, int k, float alpha, const float* a, int lda,

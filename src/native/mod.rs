@@ -34,6 +34,7 @@ pub mod decode;
 pub mod device;
 pub mod dropout;
 pub mod feed_forward;
+pub mod linear;
 pub mod norm;
 
 use std::ffi::{c_char, c_void, CStr};

@@ -1,0 +1,261 @@
+// Matrix products for the shapes of a small Transformer: thousands of rows, a few hundred columns. There a library's product spends
+// as much as a third of its time on packing, on clearing C before it adds to it, and on threads that wait at the end of each product.
+// Here the weights are packed once for all rows, rows are read where they lie, and what follows a product (a bias, a relu) is done
+// while it is in registers or in the cache. Functions without `parallel` in them run on the calling thread, which works on its own rows.
+//
+// The usual plan (Goto and van de Geijn 2008): a panel of b stays in the nearest cache, a block of a in the second.
+#pragma once
+
+#include "kernel.h"
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int64_t VECTOR_BYTES = 64, PANEL_ROWS = 12;
+#elif defined(__AVX2__)
+constexpr int64_t VECTOR_BYTES = 32, PANEL_ROWS = 6;
+#else
+constexpr int64_t VECTOR_BYTES = 16, PANEL_ROWS = 4;
+#endif
+
+template <typename T>
+struct Lanes {
+  typedef T type __attribute__((vector_size(VECTOR_BYTES)));
+  // wherever it lies
+  typedef T loose __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+  static constexpr int64_t size = VECTOR_BYTES / static_cast<int64_t>(sizeof(T));
+};
+
+// Columns of a panel: two vectors, so that PANEL_ROWS × 2 sums fill the registers.
+template <typename T>
+constexpr int64_t PANEL_COLUMNS = 2 * Lanes<T>::size;
+
+// Of the length that a product sums over, of rows, and of columns: how many are worked on at a time.
+constexpr int64_t DEPTH = 256, BLOCK_ROWS = 48, BLOCK_COLUMNS = 256;
+
+inline int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+enum Mode : int32_t { SET = 0, ADD = 1, RELU = 2 };
+
+// out [R, PANEL_COLUMNS] = bias + a [R, depth] panel [depth, PANEL_COLUMNS], or that added to it, then a relu; `columns` of the panel count. a's rows
+// lie `row_step` apart, its columns `step`. Sums start at the bias: with one addition after them at most, the compiler has no choice of order that
+// could differ with R.
+template <int64_t R, typename T>
+inline void block(const T* __restrict a, int64_t row_step, int64_t step, int64_t depth, const T* __restrict panel, const T* bias,
+    int64_t columns, bool add, bool relu, T* __restrict out, int64_t stride) {
+  typedef typename Lanes<T>::type V;
+  typedef typename Lanes<T>::loose Loose;
+  constexpr int64_t SIZE = Lanes<T>::size;
+  V sums[R][2];
+  const V left_bias = bias == nullptr ? V{} : V(*reinterpret_cast<const Loose*>(bias));
+  const V right_bias = bias == nullptr ? V{} : V(*reinterpret_cast<const Loose*>(bias + SIZE));
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < R; ++i) {
+    sums[i][0] = left_bias;
+    sums[i][1] = right_bias;
+  }
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < depth; ++k) {
+    const V left = *reinterpret_cast<const Loose*>(panel), right = *reinterpret_cast<const Loose*>(panel + SIZE);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < R; ++i) {
+      const V factor = a[i * row_step] - V{};
+      sums[i][0] += factor * left;
+      sums[i][1] += factor * right;
+    }
+    a += step;
+    panel += 2 * SIZE;
+  }
+  T edge[2 * SIZE];
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < R; ++i) {
+    T* to = out + i * stride;
+    if (columns == 2 * SIZE) {
+      Loose *left = reinterpret_cast<Loose*>(to), *right = reinterpret_cast<Loose*>(to + SIZE);
+      V x = sums[i][0], y = sums[i][1];
+      if (add) {
+        x += *left;
+        y += *right;
+      }
+      if (relu) {
+        // written so that a NaN stays one
+        x = x < 0 ? V{} : x;
+        y = y < 0 ? V{} : y;
+      }
+      *left = x;
+      *right = y;
+      continue;
+    }
+    *reinterpret_cast<Loose*>(edge) = sums[i][0];
+    *reinterpret_cast<Loose*>(edge + SIZE) = sums[i][1];
+    for (int64_t j = 0; j < columns; ++j) {
+      const T sum = add ? to[j] + edge[j] : edge[j];
+      to[j] = relu && sum < 0 ? T(0) : sum;
+    }
+  }
+}
+
+// The same for R rows or fewer.
+template <int64_t R, typename T>
+void some(int64_t rows, const T* a, int64_t row_step, int64_t step, int64_t depth, const T* panel, const T* bias, int64_t columns,
+    bool add, bool relu, T* out, int64_t stride) {
+  if constexpr (R > 0) {
+    if (rows >= R) {
+      block<R>(a, row_step, step, depth, panel, bias, columns, add, relu, out, stride);
+    } else {
+      some<R - 1>(rows, a, row_step, step, depth, panel, bias, columns, add, relu, out, stride);
+    }
+  }
+}
+
+// Room for `count` elements, which hold anything.
+template <typename T>
+std::unique_ptr<T[]> room(int64_t count) {
+  return std::unique_ptr<T[]>(new T[static_cast<size_t>(count)]);
+}
+
+// b [depth, columns] in panels of PANEL_COLUMNS columns, the last filled up with 0, each [depth, PANEL_COLUMNS]; several threads share the work.
+template <typename T>
+std::unique_ptr<T[]> packed(int64_t depth, int64_t columns, Matrix<const T> b) {
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
+  const int64_t count = (columns + WIDTH - 1) / WIDTH;
+  auto all = room<T>(count * WIDTH * depth);
+  T* panels = all.get();
+  parallel(count, [&](int64_t index) {
+    const int64_t first = index * WIDTH, there = least(columns - first, WIDTH);
+    T* __restrict panel = panels + first * depth;
+    for (int64_t k = 0; k < depth; ++k, panel += WIDTH) {
+      if (!b.turned && there == WIDTH) {
+        std::memcpy(panel, b.data + k * b.stride + first, WIDTH * sizeof(T));
+        continue;
+      }
+      const int64_t step = b.turned ? b.stride : 1;
+      const T* from = b.turned ? b.data + first * b.stride + k : b.data + k * b.stride + first;
+      for (int64_t j = 0; j < WIDTH; ++j) {
+        panel[j] = j < there ? from[j * step] : T(0);
+      }
+    }
+  });
+  return all;
+}
+
+// out [rows, columns] = a [rows, depth] b + bias (if any), then what `mode` says, b in panels. A row of it does not depend on how many
+// there are.
+template <typename T>
+void product(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, const T* bias, Mode mode,
+    T* out, int64_t stride) {
+  for (int64_t begin = 0; begin == 0 || begin < depth; begin += DEPTH) {
+    const int64_t inner = least(depth - begin, DEPTH);
+    const bool add = mode == ADD || begin > 0, relu = mode == RELU && begin + inner >= depth;
+    for (int64_t first = 0; first < rows; first += BLOCK_ROWS) {
+      const int64_t end = least(rows, first + BLOCK_ROWS);
+      for (int64_t column = 0; column < columns; column += PANEL_COLUMNS<T>) {
+        const int64_t across = least(columns - column, PANEL_COLUMNS<T>);
+        T last[PANEL_COLUMNS<T>];
+        const T* shift = begin > 0 || bias == nullptr ? nullptr : bias + column;
+        if (shift != nullptr && across < PANEL_COLUMNS<T>) {
+          for (int64_t j = 0; j < PANEL_COLUMNS<T>; ++j) {
+            last[j] = j < across ? shift[j] : T(0);
+          }
+          shift = last;
+        }
+        for (int64_t row = first; row < end; row += PANEL_ROWS) {
+          some<PANEL_ROWS>(end - row, a + row * a_stride + begin, a_stride, 1, inner, panels + column * depth + begin * PANEL_COLUMNS<T>, shift,
+              across, add, relu, out + row * stride + column, stride);
+        }
+      }
+    }
+  }
+}
+
+// c [m, n] = Σ aᵢᵀ bᵢ over `count` rows aᵢ [m], bᵢ [n], or that added to it.
+template <typename T>
+void outer(int64_t count, int64_t m, int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride, bool add, T* c,
+    int64_t stride) {
+  static_assert(BLOCK_ROWS % PANEL_ROWS == 0 && BLOCK_COLUMNS % PANEL_COLUMNS<T> == 0, "blocks are whole panels");
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
+  const auto block = room<T>(DEPTH * BLOCK_COLUMNS);
+  T* const right = block.get();
+  for (int64_t begin = 0; begin == 0 || begin < count; begin += DEPTH) {
+    const int64_t inner = least(count - begin, DEPTH);
+    for (int64_t column = 0; column < n; column += BLOCK_COLUMNS) {
+      const int64_t columns = least(n - column, BLOCK_COLUMNS);
+      for (int64_t k = 0; k < inner; ++k) {
+        const T* __restrict from = b + (begin + k) * b_stride + column;
+        T* __restrict to = right + k * WIDTH;
+        int64_t j = 0;
+        for (; j + WIDTH <= columns; j += WIDTH) {
+          std::memcpy(to + j * inner, from + j, WIDTH * sizeof(T));
+        }
+        for (int64_t i = 0; j < columns && i < WIDTH; ++i) {
+          to[j * inner + i] = j + i < columns ? from[j + i] : T(0);
+        }
+      }
+      for (int64_t first = 0; first < m; first += BLOCK_ROWS) {
+        const int64_t rows = least(m - first, BLOCK_ROWS);
+        for (int64_t j = 0; j < columns; j += WIDTH) {
+          for (int64_t i = 0; i < rows; i += PANEL_ROWS) {
+            some<PANEL_ROWS>(rows - i, a + begin * a_stride + first + i, 1, a_stride, inner, right + j * inner, static_cast<const T*>(nullptr),
+                least(columns - j, WIDTH), add || begin > 0, false, c + (first + i) * stride + column + j, stride);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The same with the sums [m] = Σ aᵢ, by several threads. Null: not wanted.
+template <typename T>
+struct Outer {
+  int64_t count, m, n;
+  const T* a;
+  const T* b;
+  bool add;
+  T* c;
+  T* sums;
+
+  // All of them, by all threads.
+  static void make(std::initializer_list<Outer> all) {
+    // asked for here, since inside a parallel region the answer is another
+    const int64_t workers = threads();
+    parallel(workers, [&](int64_t index) {
+      for (const Outer& one : all) {
+        one.share(index, workers);
+      }
+    });
+  }
+
+  // Share `index` of `shares` of it: a tile with all rows, so that c does not depend on how many threads there are.
+  void share(int64_t index, int64_t shares) const {
+    int64_t down = least(shares, m / BLOCK_ROWS > 1 ? m / BLOCK_ROWS : 1);
+    while (shares % down != 0) {
+      --down;
+    }
+    const int64_t across = shares / down, row = index / across, column = index % across;
+    const auto cut = [](int64_t length, int64_t step, int64_t place, int64_t places) {
+      return least(length, (length + step - 1) / step * place / places * step);
+    };
+    const int64_t first = cut(m, PANEL_ROWS, row, down), end = cut(m, PANEL_ROWS, row + 1, down);
+    const int64_t left = cut(n, PANEL_COLUMNS<T>, column, across), right = cut(n, PANEL_COLUMNS<T>, column + 1, across);
+    if (c != nullptr && first < end && left < right) {
+      outer(count, end - first, right - left, a + first, m, b + left, n, add, c + first * n + left, n);
+    }
+    if (sums != nullptr && column == 0 && first < end) {
+      std::memset(sums + first, 0, static_cast<size_t>(end - first) * sizeof(T));
+      for (int64_t i = 0; i < count; ++i) {
+        const T* __restrict from = a + i * m;
+        for (int64_t j = first; j < end; ++j) {
+          sums[j] += from[j];
+        }
+      }
+    }
+  }
+};
+
+} // namespace
