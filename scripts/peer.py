@@ -134,7 +134,7 @@ def make() -> Path:
         return folder
     if not (3, 10) <= sys.version_info[:2] <= (3, 14):
         here = ".".join(map(str, sys.version_info[:2]))
-        raise Problem(f"PyTorch {VERSION} is pinned for Python 3.10 to 3.14, this is {here}: PYTHON=… names another")
+        raise Problem(f"PyTorch {VERSION} is pinned for Python 3.10 to 3.14, this is {here}: put a python3 of those first in PATH")
     root.mkdir(parents=True, exist_ok=True)
     with only_one(root / ".lock"):
         if done.exists():

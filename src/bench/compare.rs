@@ -20,9 +20,9 @@ pub enum Against {
     Stock,
     /// Operation by operation, with an allocator that keeps large freed blocks, as ours does
     Eager,
-    /// By scaled_dot_product_attention, or one product a head, where PyTorch has that; the same allocator
+    /// By scaled_dot_product_attention, or one product a head, where PyTorch has that; freed blocks kept
     Fused,
-    /// By torch.compile; the same allocator
+    /// By torch.compile; freed blocks kept
     Compile,
 }
 

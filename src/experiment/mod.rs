@@ -25,6 +25,12 @@ use source::Source;
 use std::path::{Path, PathBuf};
 use typed::ExperimentToml;
 
+/// What counts as a floating-point operation of a model, for notes under tables.
+pub const MODEL_FLOPS_DEFINITION: &str = "\
+self-attention as `synthesizer cost` counts it, encoder-decoder attention by the same rule, and the matrix products of the \
+feed-forward layers and of the logits, a multiply-add being 2; not counted are embeddings, biases, norms, dropout, residual \
+sums and the loss";
+
 /// An experiment file, as typed.
 #[derive(Debug, Clone)]
 pub struct Experiment {

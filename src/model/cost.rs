@@ -4,15 +4,9 @@ use super::TransformerConfig;
 use crate::attention::cost::{CostError, Input, Layer};
 use crate::attention::registry::Shape;
 
-/// What counts as a floating-point operation of a model, for notes under tables.
-pub const MODEL_FLOPS_DEFINITION: &str = "\
-self-attention as `synthesizer cost` counts it, encoder-decoder attention by the same rule, and the matrix products of the \
-feed-forward layers and of the logits, a multiply-add being 2; not counted are embeddings, biases, norms, dropout, residual \
-sums and the loss";
-
 impl TransformerConfig {
     /// Operations of a [`Seq2Seq`](super::seq2seq::Seq2Seq)'s forward pass over `batch` sources of `source` tokens and targets
-    /// of `target` tokens, by [`MODEL_FLOPS_DEFINITION`].
+    /// of `target` tokens, by [`MODEL_FLOPS_DEFINITION`](crate::experiment::MODEL_FLOPS_DEFINITION).
     ///
     /// # Errors
     /// A mix or shape that no layer can have, a side longer than `max_length`, sizes out of bounds, more than 2^64 operations.

@@ -177,7 +177,7 @@ pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
 
 /// Floating-point operations of a training step's forward pass, where every step has the same: `None` for tasks whose rows
 /// differ in length. As many rows as fill `batch_tokens`, `accumulate` times; counted as
-/// [`MODEL_FLOPS_DEFINITION`](crate::model::cost::MODEL_FLOPS_DEFINITION) says.
+/// [`MODEL_FLOPS_DEFINITION`](crate::experiment::MODEL_FLOPS_DEFINITION) says.
 pub fn forward_flops(run: &Run) -> Result<Option<u64>> {
     if run.task != TaskKind::MaskedLanguageModelling {
         return Ok(None);

@@ -92,8 +92,8 @@ fn bars_have_a_figure_for_each_form_of_the_peer() {
     // 5.01 at length 256, 1.1 times that at 1024; length 64 is in the table alone
     let lengths = ["length 256, batch 16", "length 1024, batch 4", "V", "D+V", "5.01", "5.51", "0.85", "1.31"];
     drawn("attention-core-ratio", &lengths, &["length 64, batch 16"]);
-    drawn("attention-layer-ratio", &["4.51", "torch.compile, same allocator"], &["5.01"]);
-    drawn("train-ratio", &["News", "English-German", "1.80"], &["torch.compile, same allocator"]);
+    drawn("attention-layer-ratio", &["4.51", "torch.compile, freed blocks kept"], &["5.01"]);
+    drawn("train-ratio", &["News", "English-German", "1.80"], &["torch.compile, freed blocks kept"]);
     drawn("decode-ratio", &["greedy search", "beam 4", "V-s1", "V.control-s1", "R+V", "7.25"], &["V", "R"]);
 }
 

@@ -226,8 +226,8 @@ fn attention(args: AttentionArgs) -> Result<()> {
 
 const LEGEND: &str = "\
 xSTOCK, xEAGER, xFUSED, xCOMPILE: PyTorch's time over ours, medians of runs in turn: above 1, ours is faster. stock: operation by
-operation, as PyTorch comes; eager: the same with an allocator that keeps freed blocks, as ours does; fused: what PyTorch has
-ready (scaled_dot_product_attention; for R and FR one product a head), same allocator; compile: torch.compile, same allocator.
+operation, as PyTorch comes; eager: the same, freed blocks kept as ours keeps them; fused: what PyTorch has
+ready (scaled_dot_product_attention; for R and FR one product a head), freed blocks kept; compile: torch.compile, freed blocks kept.
 peak: our operations over our time, as a share of the machine's product rate. MiB: most memory above inputs and weights, ours / eager.\n";
 
 fn brief(row: &AttentionRow) -> String {

@@ -16,9 +16,12 @@ const WIDTH: f64 = 280.0;
 /// Forms of PyTorch, as files and people name them.
 pub const NAMES: [(&str, &str); 5] = [
     ("stock", "PyTorch operation by operation, as it comes"),
-    ("eager", "the same with an allocator that keeps freed blocks, as ours does"),
-    ("fused", "what PyTorch has ready (scaled_dot_product_attention; for R and FR one product a head), same allocator"),
-    ("compile", "torch.compile, same allocator"),
+    ("eager", "PyTorch operation by operation, freed blocks kept as ours keeps them"),
+    (
+        "fused",
+        "what PyTorch has ready (scaled_dot_product_attention; for R and FR one product a head), freed blocks kept",
+    ),
+    ("compile", "torch.compile, freed blocks kept"),
     (LOOP, "a PyTorch loop that caches keys and values"),
 ];
 

@@ -326,7 +326,7 @@ fn unknowns(results: &TableResults, published: &Published) -> Option<String> {
             return Some(format!(
                 "Steps/s: training steps alone, without evaluations and checkpoints; the paper's are of its TPUs. TFLOPs: \
                  what the paper counts is not stated. Ours are operations of one step's forward pass, in 10¹²: {}.",
-                crate::model::cost::MODEL_FLOPS_DEFINITION
+                crate::experiment::MODEL_FLOPS_DEFINITION
             ));
         }
         _ => return None,
