@@ -9,7 +9,8 @@ use super::cost::{Cost, Input, Operations};
 use super::operator::{clear, Operator};
 use super::registry::{Entry, Kind, Shape};
 use super::{AttentionError, Term};
-use tch::{Kind as Element, Tensor};
+use crate::native::record;
+use tch::{no_grad, Kind as Element, TchError, Tensor};
 
 /// `FFT`
 pub const ENTRY: Entry = Entry {
@@ -53,11 +54,34 @@ struct Fourier {
 
 impl Operator for Fourier {
     fn forward(&self, x: &Tensor, padding: Option<&Tensor>, _dropout: f64) -> Result<Tensor, AttentionError> {
-        let (length, width) = (x.size()[1], x.size()[2]);
         let kind = x.kind();
         let x = clear(x, padding);
         // There is no transform of half precision.
         let x = if matches!(kind, Element::Half | Element::BFloat16) { x.to_kind(Element::Float) } else { x };
-        Ok(x.fft_fft2(&[self.max_length, width][..], [1, 2], "ortho").real().narrow(1, 0, length).to_kind(kind))
+        Ok(differentiable(&x, self.max_length)?.to_kind(kind))
     }
+}
+
+/// [`transform`] and its gradient, which is the transform of the gradient: entry (k, l; n, m) of the linear map,
+/// cos 2π(kn/N + lm/d) / √(Nd), is entry (n, m; k, l) too.
+fn differentiable(x: &Tensor, rows: i64) -> Result<Tensor, AttentionError> {
+    let made = no_grad(|| transform(x, rows)).and_then(|made| {
+        record(&[x], &[&made], move |given, _| {
+            Ok(vec![given[0].as_ref().map(|gradient| transform(gradient, rows)).transpose()?])
+        })?;
+        Ok(made)
+    });
+    made.map_err(|error| AttentionError::Kernel(error.to_string()))
+}
+
+/// Re F(x)/√(rows·d) of x [B, L, d] with zeros up to `rows` rows, of which the first L are kept.
+///
+/// x is real, so that Re F(-k, -l) = Re F(k, l): half of the columns are transformed, the others are their mirror image.
+fn transform(x: &Tensor, rows: i64) -> Result<Tensor, TchError> {
+    let (_, length, width) = x.size3()?;
+    let half = x.f_fft_rfft2(&[rows, width][..], [1, 2], "ortho")?.f_real()?;
+    let mirrored = width - half.size()[2];
+    let opposite = (Tensor::f_arange(length, (Element::Int64, x.device()))?.f_neg()?).f_remainder(rows)?;
+    let rest = half.f_narrow(2, 1, mirrored)?.f_index_select(1, &opposite)?.f_flip([2])?;
+    Tensor::f_cat(&[half.f_narrow(1, 0, length)?, rest], 2)
 }
