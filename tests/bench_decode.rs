@@ -1,88 +1,38 @@
 //! `bench decode` on a toy: what it measures, hands to the peer and says of it; not how fast it is.
 
-use serde_json::Value;
-use std::path::PathBuf;
-use std::process::Command;
+mod common;
 
-const TOY: &str = r#"title = "Toy"
-task = "translation"
-mix = MIX
-[data]
-corpus = "reverse"
-vocabulary = 270
-max_tokens = 24
-[model]
-d_model = 16
-heads = 2
-encoder_layers = 1
-decoder_layers = 1
-d_ff = 32
-max_length = 32
-[train]
-steps = 4
-batch_tokens = 256
-schedule = "linear"
-learning_rate = 3e-3
-warmup = 2
-log_every = 2
-evaluate_every = 4
-"#;
+use common::workplace::{toy, Workplace};
+use serde_json::Value;
 
 const FEW: [&str; 8] = ["--sentences", "7", "--batch", "3", "--repeats", "3", "--seconds", "0"];
 
-struct Place(tempfile::TempDir);
+/// What `bench decode` printed, or said of an error.
+#[track_caller]
+fn bench(place: &Workplace, arguments: &[&str], code: i32) -> String {
+    let output = place.run(&[&["bench", "decode", "--device", "cpu"], &FEW[..], arguments].concat());
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+    String::from_utf8_lossy(if code == 0 { &output.stdout } else { &output.stderr }).into_owned()
+}
 
-impl Place {
-    fn new(mix: &str) -> Place {
-        let place = Place(tempfile::tempdir().unwrap());
-        std::fs::write(place.path("toy.toml"), TOY.replace("MIX", mix)).unwrap();
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn bench(&self, arguments: &[&str], code: i32) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_synthesizer"));
-        command.args(["bench", "decode", "--device", "cpu"]).args(FEW).args(arguments);
-        command.current_dir(self.0.path()).env("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR"));
-        let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(if code == 0 { &output.stdout } else { &output.stderr }).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
-        text
-    }
-
-    /// Gives the experiment so many steps of training, and its results to the folder of its name.
-    fn train(&self, steps: u32) {
-        let path = self.path("toy.toml");
-        let toml = std::fs::read_to_string(&path).unwrap();
-        let toml = toml.replace("steps = 4\n", &format!("steps = {steps}\n"));
-        std::fs::write(&path, toml.replace("evaluate_every = 4\n", &format!("evaluate_every = {steps}\n"))).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_synthesizer"));
-        command.args(["run", "toy.toml", "--device", "cpu"]).current_dir(self.0.path());
-        let output = command.env("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR")).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    }
-
-    fn rows(&self, arguments: &[&str]) -> Vec<Value> {
-        serde_json::from_str(&self.bench(&[arguments, &["--json"]].concat(), 0)).unwrap()
-    }
+fn rows(place: &Workplace, arguments: &[&str]) -> Vec<Value> {
+    serde_json::from_str(&bench(place, &[arguments, &["--json"]].concat(), 0)).unwrap()
 }
 
 #[test]
 fn kernels_and_plain_steps_write_as_much_with_any_number_of_threads() {
     // trained a little, so that models differ and rows end before their limit
-    let place = Place::new(r#"["V", "R+D", "FD"]"#);
-    place.train(60);
+    let place = Workplace::new(r#"["V", "R+D", "FD"]"#, 60);
+    place.write(&toy(r#"["V", "R+D", "FD"]"#, 60).replace("evaluate_every = 4", "evaluate_every = 60"));
+    place.said(&["run", "toy.toml", "--device", "cpu"], 0);
     let runs = [&["--threads", "1"][..], &["--threads", "3"], &["--threads", "1", "--plain"]];
-    let runs = runs.map(|options| place.rows(&[&["toy.toml", "--beam", "1,3"], options].concat()));
+    let runs = runs.map(|options| rows(&place, &[&["toy.toml", "--beam", "1,3"], options].concat()));
     let said = |row: &Value| {
         let text = |key: &str| row[key].to_string();
         [text("mix"), text("beam"), text("sentences"), text("batch"), text("tokens"), text("steps")]
     };
     let first: Vec<_> = runs[0].iter().map(said).collect();
-    let only = place.rows(&["toy.toml", "--beam", "3", "--mix", "R+D"]);
+    let only = rows(&place, &["toy.toml", "--beam", "3", "--mix", "R+D"]);
     assert_eq!(only.iter().map(said).collect::<Vec<_>>(), first[3..4]);
     let names: Vec<&str> = first.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(names, ["\"V\"", "\"V\"", "\"R+D\"", "\"R+D\"", "\"FD\"", "\"FD\""]);
@@ -105,8 +55,8 @@ fn kernels_and_plain_steps_write_as_much_with_any_number_of_threads() {
 
 #[test]
 fn the_peer_gets_the_sentences_and_is_compared() {
-    let place = Place::new(r#""V""#);
-    place.bench(&["toy.toml", "--dump", "case.json", "--threads", "1"], 0);
+    let place = Workplace::new(r#""V""#, 4);
+    bench(&place, &["toy.toml", "--dump", "case.json", "--threads", "1"], 0);
     let case: Value = serde_json::from_slice(&std::fs::read(place.path("case.json")).unwrap()).unwrap();
     let sources: Vec<Vec<u32>> = serde_json::from_value(case["sources"].clone()).unwrap();
     let limits: Vec<usize> = serde_json::from_value(case["max_lengths"].clone()).unwrap();
@@ -127,7 +77,7 @@ fn the_peer_gets_the_sentences_and_is_compared() {
          echo '{\"seconds\": 2.0, \"steps\": 5, \"hypotheses\": [[9],[9],[9],[9],[9],[9]]}'\ndone\n",
     )
     .unwrap();
-    let rows = place.rows(&["toy.toml", "--beam", "2", "--peer", "--python", "/bin/sh", "--script", "peer.sh"]);
+    let rows = rows(&place, &["toy.toml", "--beam", "2", "--peer", "--python", "/bin/sh", "--script", "peer.sh"]);
     let row = &rows[0];
     let number = |key: &str| row[key].as_f64().unwrap();
     assert_eq!([number("peer_median_seconds"), number("peer_steps"), number("differing")], [2.0, 5.0, 7.0]);
@@ -136,23 +86,23 @@ fn the_peer_gets_the_sentences_and_is_compared() {
 
 #[test]
 fn what_cannot_be_measured_says_why() {
-    let place = Place::new(r#""FD+V""#);
-    let message = place.bench(&["toy.toml", "--dump", "case.json"], 2);
+    let place = Workplace::new(r#""FD+V""#, 4);
+    let message = bench(&place, &["toy.toml", "--dump", "case.json"], 2);
     assert!(message.contains("the PyTorch peer has no FD; it has V, D, R, Rfix, FR"), "{message}");
     // with others to measure it is measured alone
     std::fs::write(place.path("peer.sh"), "exit 1\n").unwrap();
-    let rows = place.rows(&["toy.toml", "--beam", "1", "--peer", "--python", "/bin/sh", "--script", "peer.sh"]);
+    let rows = rows(&place, &["toy.toml", "--beam", "1", "--peer", "--python", "/bin/sh", "--script", "peer.sh"]);
     assert!(rows.len() == 1 && rows[0]["ratio"].is_null(), "{rows:?}");
-    let message = place.bench(&["toy.toml", "--mix", "R"], 2);
+    let message = bench(&place, &["toy.toml", "--mix", "R"], 2);
     assert!(message.contains("no run has one of these mixes; there are FD+V"), "{message}");
-    let message = place.bench(&["nothing"], 2);
+    let message = bench(&place, &["nothing"], 2);
     assert!(message.contains("nothing/config.toml") && message.contains("folder of a run"), "{message}");
-    let message = place.bench(&["toy.toml", "--beam", "0"], 2);
+    let message = bench(&place, &["toy.toml", "--beam", "0"], 2);
     assert!(message.contains("--beam"), "{message}");
-    let place = Place::new(r#""V""#);
-    let message = place.bench(&["toy.toml", "--peer", "--python", "/no/python"], 2);
+    let place = Workplace::new(r#""V""#, 4);
+    let message = bench(&place, &["toy.toml", "--peer", "--python", "/no/python"], 2);
     assert!(message.contains("/no/python") && message.contains("--python"), "{message}");
     std::fs::write(place.path("gone.sh"), "exit 1\n").unwrap();
-    let message = place.bench(&["toy.toml", "--peer", "--python", "/bin/sh", "--script", "gone.sh"], 2);
+    let message = bench(&place, &["toy.toml", "--peer", "--python", "/bin/sh", "--script", "gone.sh"], 2);
     assert!(message.contains("no PyTorch peer") && message.contains("gone.sh ended"), "{message}");
 }

@@ -3,58 +3,36 @@
 mod common;
 
 use common::scratch;
+use common::workplace::{toy, Workplace};
 use safetensors::SafeTensors;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use synthesizer::experiment::Experiment;
 
-/// One mix of a toy that reverses letters; dropout stays, as a real file has it.
-const TOY: &str = r#"
-title = "Reverse"
-task = "translation"
-mix = ["V", "R+V"]
-[data]
-corpus = "reverse"
-vocabulary = 270
-max_tokens = 24
-[model]
-d_model = 16
-heads = 2
-encoder_layers = 1
-decoder_layers = 1
-d_ff = 32
-max_length = 32
-[train]
-steps = 50
-batch_tokens = 256
-schedule = "linear"
-learning_rate = 3e-3
-warmup = 10
-label_smoothing = 0.1
-"#;
+/// Dropout stays, as a real file has it.
+fn smoothed() -> String {
+    toy(r#"["V", "R+V"]"#, 50).replace("warmup = 2", "warmup = 10\nlabel_smoothing = 0.1")
+}
 
-fn bench(folder: &Path, text: &str, arguments: &[&str]) -> Output {
-    let file = folder.join("toy.toml");
-    std::fs::write(&file, text).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_synthesizer"));
-    command.args(["bench", "train", file.to_str().unwrap(), "--device", "cpu"]).args(arguments).current_dir(folder);
-    command.env("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR")).output().unwrap()
+fn bench(text: &str, arguments: &[&str]) -> (Workplace, Output) {
+    let place = Workplace::new("[]", 1);
+    place.write(text);
+    let output = place.run(&[&["bench", "train", "toy.toml", "--device", "cpu"], arguments].concat());
+    (place, output)
 }
 
 #[test]
 fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
-    let folder = scratch();
-    let csv = folder.path().join("train.csv");
-    let arguments = ["--steps", "4", "--warm-up", "1", "--threads", "1", "--csv", csv.to_str().unwrap()];
-    let output = bench(folder.path(), TOY, &arguments);
+    let arguments = ["--steps", "4", "--warm-up", "1", "--threads", "1", "--csv", "train.csv"];
+    let (place, output) = bench(&smoothed(), &arguments);
     assert!(output.status.success(), "{output:?}");
-    let mut reader = csv::Reader::from_path(&csv).unwrap();
+    let mut reader = csv::Reader::from_path(place.path("train.csv")).unwrap();
     let columns =
         "experiment,mix,parameters,steps,tokens_per_second,median_seconds,low_seconds,high_seconds,data_share,\
                    forward_share,backward_share,optimizer_share,peak_memory_bytes,device,threads";
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), columns);
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
-    assert_eq!(rows.iter().map(|row| [&row[0], &row[1]]).collect::<Vec<_>>(), [["Reverse", "V"], ["Reverse", "R+V"]]);
+    assert_eq!(rows.iter().map(|row| [&row[0], &row[1]]).collect::<Vec<_>>(), [["Toy", "V"], ["Toy", "R+V"]]);
     // R [2, 32, 32] and α [2, 2] in each of two self-attentions
     let parameters = |row: usize| rows[row][2].parse::<u64>().unwrap();
     assert_eq!(parameters(1) - parameters(0), 2 * (2 * 32 * 32 + 4));
@@ -67,19 +45,21 @@ fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
         let tokens = number(4) * number(5);
         assert!((20.0..256.0 * 3.0).contains(&tokens), "{row:?}");
     }
-    let mut there: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut there: Vec<_> =
+        std::fs::read_dir(place.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     there.sort();
-    assert_eq!(there, ["toy.toml", "train.csv"]);
+    assert_eq!(there, ["cache", "toy.toml", "train.csv"]);
 }
 
 /// Another program must find the very batches and settings that the trainer uses.
 #[test]
 fn the_dump_has_the_batches_of_the_first_epoch() {
-    let folder = scratch();
-    let dump = folder.path().join("dump.safetensors");
-    let output = bench(folder.path(), TOY, &["--mix", "R+V", "--steps", "3", "--dump", dump.to_str().unwrap()]);
+    // the task that is built here keeps its tokens there
+    let _cache = scratch();
+    let text = smoothed();
+    let (place, output) = bench(&text, &["--mix", "R+V", "--steps", "3", "--dump", "dump.safetensors"]);
     assert!(output.status.success(), "{output:?}");
-    let bytes = std::fs::read(&dump).unwrap();
+    let bytes = std::fs::read(place.path("dump.safetensors")).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
     let ids = |name: &str| -> (Vec<usize>, Vec<i64>) {
         let view = file.tensor(name).unwrap();
@@ -89,7 +69,7 @@ fn the_dump_has_the_batches_of_the_first_epoch() {
         )
     };
     let run =
-        Experiment::parse(Path::new("toy.toml"), TOY).unwrap().plan(Path::new("results")).unwrap().runs.remove(1).run;
+        Experiment::parse(Path::new("toy.toml"), &text).unwrap().plan(Path::new("results")).unwrap().runs.remove(1).run;
     let task = synthesizer::task::build(&run, tch::Device::Cpu).unwrap();
     for (number, rows) in task.training().epoch(0).iter().take(3).enumerate() {
         let [source, input, target] = ["source", "input", "target"].map(|what| ids(&format!("batch.{number}.{what}")));
@@ -119,16 +99,15 @@ fn the_dump_has_the_batches_of_the_first_epoch() {
 
 #[test]
 fn the_users_faults_are_told() {
-    let folder = scratch();
-    let decayed = TOY.replace("label_smoothing = 0.1", "weight_decay = 0.1");
-    let dump = folder.path().join("dump.safetensors");
+    let toy = smoothed();
+    let decayed = toy.replace("label_smoothing = 0.1", "weight_decay = 0.1");
     let cases: [(&str, &[&str], &str); 3] = [
-        (TOY, &["--mix", "D"], "no run has one of these mixes; there are V, R+V"),
-        (TOY, &["--steps", "0"], "0"),
-        (&decayed, &["--dump", dump.to_str().unwrap()], "the PyTorch peer has no train.weight_decay"),
+        (&toy, &["--mix", "D"], "no run has one of these mixes; there are V, R+V"),
+        (&toy, &["--steps", "0"], "0"),
+        (&decayed, &["--dump", "dump.safetensors"], "the PyTorch peer has no train.weight_decay"),
     ];
     for (text, arguments, message) in cases {
-        let output = bench(folder.path(), text, arguments);
+        let (_place, output) = bench(text, arguments);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(message) && !text.contains("should not happen"), "{text}");

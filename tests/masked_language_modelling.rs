@@ -181,6 +181,12 @@ fn gaps_of_a_learnt_text_are_filled() {
     let long = format!("{} two three four five six seven eight nine one two three", lines[0]);
     let cut = generator.generate(&[long]).unwrap()[0].cut.expect("14 words, two gaps and 11 more words");
     assert_eq!((cut.tokens, cut.taken, cut.from_end), (27, 22, false));
+    // a gap that was cut off stays, and the one before is filled
+    let nine = WORDS[..9].join(" ");
+    let answers =
+        generator.generate(&[format!("two three <mask> six seven eight nine {nine} {nine} <mask> two three")]);
+    let text = &answers.unwrap()[0].text;
+    assert!(text.starts_with("two three four five six") && text.ends_with("nine <mask> two three"), "{text}");
     let error = |line: &str| generator.generate(&[line.to_string()]).unwrap_err().to_string();
     assert!(error("no gap").contains("write <mask> where words are missing"));
     let text = error("<mask> two <mask> four <mask> six");

@@ -57,6 +57,7 @@ fn gradients(inputs: &[Tensor], outputs: &[&Tensor]) -> Vec<Tensor> {
 #[test]
 fn cross_entropy_is_the_definition() {
     // more rows than are held at a time
+    let _threads = Threads(tch::get_num_threads());
     let (rows, classes, width) = (2100, 300, 70);
     let (hidden, table) = (numbers(&[rows, width], 1.0), numbers(&[classes, width], 2.0));
     let targets: Vec<i64> = (0..rows).map(|row| row * 7 % classes).collect();
@@ -65,7 +66,8 @@ fn cross_entropy_is_the_definition() {
         let definition = [leaf(&hidden, Kind::Double), leaf(&table, Kind::Double)];
         let wanted = plain(&definition[0], &definition[1], &target_tensor, smoothing).unwrap();
         let wanted_gradients = gradients(&definition, &[&wanted]);
-        for kind in [Kind::Double, Kind::Float] {
+        for (kind, threads) in [(Kind::Double, 1), (Kind::Float, 2), (Kind::Double, 7)] {
+            tch::set_num_threads(threads);
             for by_kernel in [true, false] {
                 let inputs = [leaf(&hidden, kind), leaf(&table, kind)];
                 let run = |hidden: &Tensor, table: &Tensor| match by_kernel {
@@ -290,6 +292,34 @@ fn feed_forward_is_the_definition_dropped_or_not() {
             }
         }
     }
+    // on any number of threads, and where only some want gradients
+    let _threads = Threads(tch::get_num_threads());
+    let of = |inputs: &[Tensor; 5]| {
+        let [x, w1, b1, w2, b2] = inputs;
+        feed_forward(x, Weights { w1, b1, w2, b2 }, 0.0).unwrap()
+    };
+    let whole = made(Kind::Double);
+    let wanted = gradients(&whole, &[&of(&whole)]);
+    for threads in [1, 2, 7] {
+        tch::set_num_threads(threads);
+        for wants in [
+            [true; 5],
+            [false, false, true, true, false],
+            [true, false, false, false, true],
+            [false, true, false, false, false],
+        ] {
+            let given = made(Kind::Double).map(|tensor| tensor.detach());
+            let given: Vec<Tensor> =
+                given.into_iter().zip(wants).map(|(tensor, wants)| tensor.set_requires_grad(wants)).collect();
+            let given: [Tensor; 5] = given.try_into().unwrap();
+            let leaves: Vec<Tensor> =
+                given.iter().filter(|tensor| tensor.requires_grad()).map(Tensor::shallow_clone).collect();
+            let expected = wanted.iter().zip(wants).filter(|(_, wants)| *wants).map(|(gradient, _)| gradient);
+            for (found, wanted) in gradients(&leaves, &[&of(&given)]).iter().zip(expected) {
+                close(found, wanted, Kind::Double, &format!("{threads} threads, wanted {wants:?}"));
+            }
+        }
+    }
     let [x, w1, b1, w2, b2] = made(Kind::Float);
     let narrow = b1.narrow(0, 0, 5);
     let weights = Weights { w1: &w1, b1: &narrow, w2: &w2, b2: &b2 };
@@ -322,10 +352,19 @@ fn mapped(inputs: &[Tensor], ours: bool) -> Vec<Tensor> {
     }
 }
 
+/// LibTorch's threads as they were, at the end.
+struct Threads(i32);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        tch::set_num_threads(self.0);
+    }
+}
+
 /// Sizes on both sides of every block and panel of the kernels (`products.h`), by several threads.
 #[test]
 fn linear_maps_are_the_definition_on_any_number_of_threads() {
-    let threads_before = tch::get_num_threads();
+    let _threads = Threads(tch::get_num_threads());
     let shapes: [(i64, i64, &[i64]); 5] =
         [(40, 1, &[1]), (33, 7, &[5, 16, 3]), (97, 130, &[49, 6]), (600, 300, &[97, 1, 33]), (2, 9, &[4, 3])];
     for (rows, inputs, outputs) in shapes {
@@ -342,18 +381,18 @@ fn linear_maps_are_the_definition_on_any_number_of_threads() {
                 for (found, wanted) in found.iter().zip(&wanted) {
                     close(found, wanted, kind, &what);
                 }
-                let found = gradients(&given, &found.iter().collect::<Vec<_>>());
-                for (index, (found, wanted)) in found.iter().zip(&wanted_gradients).enumerate() {
+                let made = gradients(&given, &found.iter().collect::<Vec<_>>());
+                for (index, (found, wanted)) in made.iter().zip(&wanted_gradients).enumerate() {
                     close(found, wanted, kind, &format!("{what}: gradient {index}"));
                 }
+                let all: Vec<Tensor> = found.into_iter().chain(made).collect();
                 let same = |(a, b): (&Tensor, &Tensor)| a.equal(b);
-                let first = first.get_or_insert_with(|| found.iter().map(Tensor::shallow_clone).collect());
+                let first = first.get_or_insert_with(|| all.iter().map(Tensor::shallow_clone).collect());
                 // LibTorch makes those of few rows
-                assert!(rows < 32 || found.iter().zip(first.iter()).all(same), "{what}: other sums than one thread's");
+                assert!(rows < 32 || all.iter().zip(first.iter()).all(same), "{what}: other sums than one thread's");
             }
         }
     }
-    tch::set_num_threads(threads_before);
 }
 
 #[test]
@@ -368,6 +407,18 @@ fn linear_maps_give_only_the_gradients_that_are_asked_for() {
     for (found, wanted) in found.iter().zip(&wanted) {
         close(found, wanted, Kind::Double, "one map of two");
     }
+    // one weight for two maps, and one that is its own input
+    let square = leaf(&numbers(&[40, 40], 3.0), Kind::Double);
+    let twice = |ours: bool| {
+        let maps = [Map { weight: &square, bias: None }; 2];
+        let made = if ours {
+            linear(&square, &maps).unwrap()
+        } else {
+            (0..2).map(|_| square.f_linear(&square, None::<&Tensor>).unwrap()).collect()
+        };
+        gradients(&[square.shallow_clone()], &made.iter().collect::<Vec<_>>()).remove(0)
+    };
+    close(&twice(true), &twice(false), Kind::Double, "one tensor in three places");
     // a strided input and a strided gradient
     let turned = |x: &Tensor, ours: bool| {
         let x = x.view([6, 50]).tr();
@@ -409,6 +460,19 @@ fn the_gradients_norm_is_that_of_all_elements() {
         assert!((found[0] - wanted).abs() < 1e-12 * wanted && (found[1] - wanted).abs() < 1e-6 * wanted);
     }
     assert!(adam::norm(&numbers(&[3, 4], 1.0)).is_err(), "not flat");
+}
+
+/// Every test of this file once more, with the kernels for any processor of the architecture.
+#[test]
+fn the_baseline_kernels_pass_as_well() {
+    if std::env::var_os("SYNTHESIZER_INSTRUCTIONS").is_some() {
+        return;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .env("SYNTHESIZER_INSTRUCTIONS", "baseline")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]

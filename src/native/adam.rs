@@ -100,7 +100,7 @@ pub fn step(buffers: Buffers, numbers: Numbers) -> Result<(), TchError> {
 pub fn norm(values: &Tensor) -> Result<f64, TchError> {
     check(&[values]).map_err(TchError::Kind)?;
     let count = values.numel() as i64;
-    let parts = i64::from(tch::get_num_threads().max(1)).min((count / 16384).max(1));
+    let parts = super::parts(count);
     let mut sums = vec![0.0; parts as usize];
     let task = NormTask { count, values: values.data_ptr(), parts, sums: sums.as_mut_ptr() };
     // SAFETY: the buffer is contiguous and lives, and there is a sum for each part.

@@ -106,7 +106,9 @@ void cross_entropy(const CrossEntropy& task) {
       }
     });
     const Outer<T> of_table{count, classes, d, logits, hidden, first > 0, table_gradient, nullptr};
-    Outer<T>::make({of_table});
+    if (table_gradient != nullptr) {
+      Outer<T>::make({of_table});
+    }
   }
 }
 

@@ -22,8 +22,8 @@ struct Task {
 
 kernels!(kernel(Task): cross_entropy_baseline, cross_entropy_avx2, cross_entropy_avx512);
 
-/// Logits that are held at a time: few enough for the cache of a core or two, but not under 256 rows, at which products get
-/// slow.
+/// Logits that are held at a time: few enough for the cache of a core or two, but not under 256 rows, so that the table's
+/// gradient is not read and written for every few.
 const LOGITS_AT_A_TIME: i64 = 1 << 19;
 
 /// Rows of a chunk.

@@ -1,4 +1,4 @@
-//! The feed-forward block in one pass over the threads forward, and two backward (`feed_forward.cpp`).
+//! The feed-forward block with what lies between its two products kept in a thread's cache (`feed_forward.cpp`).
 
 use super::{data, random, record, takes, wants_gradient};
 use std::ffi::c_void;
@@ -108,7 +108,7 @@ fn check(x: &Tensor, weights: &Weights) -> Result<(), String> {
     let Weights { w1, b1, w2, b2 } = weights;
     let sizes = [x, w1, b1, w2, b2].map(|tensor| tensor.size());
     let fits = match (sizes[0].last(), &sizes[1][..], &sizes[2][..], &sizes[3][..], &sizes[4][..]) {
-        (Some(d), [m, from], [m1], [to, m2], [to2]) => d == from && m == m1 && m == m2 && to == to2,
+        (Some(d), [m, from], [m1], [to, m2], [to2]) => *d > 0 && d == from && m == m1 && m == m2 && to == to2,
         _ => false,
     };
     if !fits {

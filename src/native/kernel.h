@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #define JOIN_(a, b) a##_##b
@@ -41,12 +42,15 @@ void parallel(int64_t count, const Body& body) {
       (*static_cast<const Body*>(context))(index);
     }
   };
-  torch_parallel_for(0, count, 1, call, const_cast<void*>(static_cast<const void*>(&body)));
+  // what fails is the memory of a worker: then nothing of the result can be trusted
+  if (torch_parallel_for(0, count, 1, call, const_cast<void*>(static_cast<const void*>(&body))) != 0) {
+    std::abort();
+  }
 }
 
-// body(first, end) for a few of `count` rows at a time, at most `step`. Each thread has rows of its own, the same at every call, so that
-// they are in its cache; done with them it helps the others, so that no thread waits long for one that was held up. `before(thread,
-// threads)` is what each thread does first.
+// body(first, end) for a few of `count` rows at a time, at most `step`. Each thread has rows of its own, the same at every call, so
+// that they are in its cache; done with them it helps the others, so that no thread waits long for one that was held up.
+// `before(thread, threads)` is what each thread does first.
 template <typename Before, typename Body>
 void parallel_rows_shared(int64_t count, int64_t step, const Before& before, const Body& body) {
   constexpr int64_t MOST = 256;

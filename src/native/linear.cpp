@@ -43,10 +43,10 @@ template <typename T>
 void linear(const LinearForward& task) {
   const int64_t n = task.inputs;
   const T* x = static_cast<const T*>(task.x);
-  std::vector<std::unique_ptr<T[]>> panels;
+  const auto panels = room<std::unique_ptr<T[]>>(task.count);
   for (int64_t i = 0; i < task.count; ++i) {
     const LinearMap& map = task.maps[i];
-    panels.push_back(packed<T>(n, map.outputs, {static_cast<const T*>(map.weight), n, true}));
+    panels[i] = packed<T>(n, map.outputs, {static_cast<const T*>(map.weight), n, true});
   }
   parallel_rows_shared(task.rows, BLOCK_ROWS, [&](int64_t first, int64_t end) {
     for (int64_t i = 0; i < task.count; ++i) {
@@ -62,10 +62,10 @@ void linear_backward(const LinearBackward& task) {
   const int64_t rows = task.rows, n = task.inputs;
   const T* x = static_cast<const T*>(task.x);
   T* x_gradient = static_cast<T*>(task.x_gradient);
-  std::vector<std::unique_ptr<T[]>> panels;
+  const auto panels = room<std::unique_ptr<T[]>>(task.count);
   for (int64_t i = 0; x_gradient != nullptr && i < task.count; ++i) {
     const LinearMapBackward& map = task.maps[i];
-    panels.push_back(packed<T>(map.outputs, n, {static_cast<const T*>(map.weight), n}));
+    panels[i] = packed<T>(map.outputs, n, {static_cast<const T*>(map.weight), n});
   }
   const auto of_weights = [&](int64_t index, int64_t threads) {
     for (int64_t i = 0; i < task.count; ++i) {

@@ -39,6 +39,7 @@ pub mod norm;
 
 use std::ffi::{c_char, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::OnceLock;
 use tch::{Device, Kind, TchError, Tensor};
 
 /// LibTorch's `at::Tensor`.
@@ -182,6 +183,12 @@ pub fn takes(device: Device, kind: Kind) -> bool {
     device == Device::Cpu && matches!(kind, Kind::Float | Kind::Double)
 }
 
+/// Parts into which work on so many elements is cut where each part adds up sums of its own: one a thread, if that is worth a
+/// thread, as `part_count` of `random.h` has it.
+fn parts(elements: i64) -> i64 {
+    i64::from(tch::get_num_threads().max(1)).min((elements / 16384).max(1))
+}
+
 /// Where a tensor's elements lie; null where there is none.
 fn data(tensor: Option<&Tensor>) -> *mut c_void {
     tensor.map_or(std::ptr::null_mut(), |tensor| tensor.data_ptr())
@@ -198,8 +205,17 @@ pub enum Instructions {
     Avx512,
 }
 
-/// The best that this processor has, and the build too.
+/// The best that this processor has, and the build too; the environment's `SYNTHESIZER_INSTRUCTIONS=baseline` asks for less, so that
+/// tests can run it anywhere.
 pub fn instructions() -> Instructions {
+    static CHOSEN: OnceLock<Instructions> = OnceLock::new();
+    *CHOSEN.get_or_init(|| match std::env::var("SYNTHESIZER_INSTRUCTIONS") {
+        Ok(wanted) if wanted == "baseline" => Instructions::Baseline,
+        _ => best_instructions(),
+    })
+}
+
+fn best_instructions() -> Instructions {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;

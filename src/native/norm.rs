@@ -164,7 +164,7 @@ impl Kept {
         let width = self.weight.numel() as i64;
         let rows = self.sum.numel() as i64 / width;
         let like = (self.sum.kind(), self.sum.device());
-        let parts = i64::from(tch::get_num_threads().max(1)).min((rows * width / 16384).max(1));
+        let parts = super::parts(rows * width);
         let dropped = branch.is_some_and(|wanted| wanted[1]) && self.rate > 0.0;
         let gradient = self.sum.f_empty_like()?;
         let branch_gradient = dropped.then(|| self.sum.f_empty_like()).transpose()?;

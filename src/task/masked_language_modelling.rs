@@ -81,18 +81,21 @@ impl Generator for GapFiller {
                 source.push(sentinel);
                 source.extend_from_slice(piece);
             }
-            sizes.push(source.len());
+            let tokens = source.len();
             source.truncate(room);
+            // gaps that were cut off are not the model's to fill
+            let seen = source.iter().filter(|token| **token >= first).count();
             if source.last().is_some_and(|token| *token < first) {
-                source.push(first + pieces.len() as u32 - 1);
+                source.push(first + seen as u32);
             }
+            sizes.push((tokens, seen));
             sources.push(source);
         }
         let targets = self.writer.write(&sources)?;
         let mask = self.writer.tokenizer().encode(GAP)?;
-        let answer = |((pieces, target), tokens): ((Vec<Vec<u32>>, &Vec<u32>), usize)| {
+        let answer = |((pieces, target), (tokens, seen)): ((Vec<Vec<u32>>, &Vec<u32>), (usize, usize))| {
             // a gap that the model says nothing of stays
-            let fillings = fillings(target, first, pieces.len() - 1).into_iter();
+            let fillings = fillings(target, first, seen).into_iter().chain(vec![None; pieces.len() - 1 - seen]);
             let fillings = fillings.map(|filling| filling.unwrap_or_else(|| mask.clone())).chain([Vec::new()]);
             let ids: Vec<u32> =
                 pieces.into_iter().zip(fillings).flat_map(|(piece, filling)| [piece, filling].concat()).collect();

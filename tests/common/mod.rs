@@ -1,6 +1,8 @@
 //! What tests that train share.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod workplace;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use synthesizer::experiment::{Experiment, PlannedRun};
