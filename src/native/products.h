@@ -35,6 +35,8 @@ constexpr int64_t PANEL_COLUMNS = 2 * Lanes<T>::size;
 
 // Of the length that a product sums over, of rows, and of columns: how many are worked on at a time.
 constexpr int64_t DEPTH = 256, BLOCK_ROWS = 48, BLOCK_COLUMNS = 256;
+// Elements of a that stay in the second cache while every panel is read once.
+constexpr int64_t BLOCK = 32768;
 
 inline int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -42,12 +44,17 @@ inline int64_t least(int64_t a, int64_t b) {
 
 enum Mode : int32_t { SET = 0, ADD = 1, RELU = 2 };
 
-// out [R, PANEL_COLUMNS] = bias + a [R, depth] panel [depth, PANEL_COLUMNS], or that added to it, then a relu; `columns` of the panel
-// count. a's rows lie `row_step` apart, its columns `step`. Sums start at the bias: with one addition after them at most, the
-// compiler has no choice of order that could differ with R.
-template <int64_t R, typename T>
-inline void block(const T* __restrict a, int64_t row_step, int64_t step, int64_t depth, const T* __restrict panel, const T* bias,
-    int64_t columns, bool add, bool relu, T* __restrict out, int64_t stride) {
+// What a block is to be: whether a's columns lie next to each other, or its rows; whether it is added to what is there; whether a relu
+// comes last.
+enum Kind : int32_t { IN_ROWS = 1, ADDED = 2, THEN_RELU = 4 };
+
+// out [R, PANEL_COLUMNS] = bias + a [R, depth] panel [depth, PANEL_COLUMNS], as `KIND` says; `columns` of the panel count. a's rows, or
+// columns, lie `a_stride` apart. Sums start at the bias: with one addition after them at most, the compiler has no choice of order
+// that could differ with R.
+template <int32_t KIND, int64_t R, typename T>
+inline void block(const T* __restrict a, int64_t a_stride, int64_t depth, const T* __restrict panel, const T* bias, int64_t columns,
+    T* __restrict out, int64_t stride) {
+  constexpr bool add = (KIND & ADDED) != 0, relu = (KIND & THEN_RELU) != 0, in_rows = (KIND & IN_ROWS) != 0;
   typedef typename Lanes<T>::type V;
   typedef typename Lanes<T>::loose Loose;
   constexpr int64_t SIZE = Lanes<T>::size;
@@ -64,11 +71,11 @@ inline void block(const T* __restrict a, int64_t row_step, int64_t step, int64_t
     const V left = *reinterpret_cast<const Loose*>(panel), right = *reinterpret_cast<const Loose*>(panel + SIZE);
 #pragma GCC unroll 16
     for (int64_t i = 0; i < R; ++i) {
-      const V factor = a[i * row_step] - V{};
+      const V factor = a[in_rows ? i * a_stride : i] - V{};
       sums[i][0] += factor * left;
       sums[i][1] += factor * right;
     }
-    a += step;
+    a += in_rows ? 1 : a_stride;
     panel += 2 * SIZE;
   }
   T edge[2 * SIZE];
@@ -101,14 +108,14 @@ inline void block(const T* __restrict a, int64_t row_step, int64_t step, int64_t
 }
 
 // The same for R rows or fewer.
-template <int64_t R, typename T>
-void some(int64_t rows, const T* a, int64_t row_step, int64_t step, int64_t depth, const T* panel, const T* bias, int64_t columns,
-    bool add, bool relu, T* out, int64_t stride) {
+template <int32_t KIND, int64_t R, typename T>
+void some(int64_t rows, const T* a, int64_t a_stride, int64_t depth, const T* panel, const T* bias, int64_t columns, T* out,
+    int64_t stride) {
   if constexpr (R > 0) {
     if (rows >= R) {
-      block<R>(a, row_step, step, depth, panel, bias, columns, add, relu, out, stride);
+      block<KIND, R>(a, a_stride, depth, panel, bias, columns, out, stride);
     } else {
-      some<R - 1>(rows, a, row_step, step, depth, panel, bias, columns, add, relu, out, stride);
+      some<KIND, R - 1>(rows, a, a_stride, depth, panel, bias, columns, out, stride);
     }
   }
 }
@@ -145,31 +152,43 @@ std::unique_ptr<T[]> packed(int64_t depth, int64_t columns, Matrix<const T> b) {
   return all;
 }
 
+// The same for any number of rows and panels, of which `next` lie apart; the bias is as long as there are columns.
+template <int32_t KIND, typename T>
+void blocks(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, int64_t next, const T* bias,
+    T* out, int64_t stride) {
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
+  for (int64_t column = 0; column < columns; column += WIDTH, panels += next) {
+    const int64_t across = least(columns - column, WIDTH);
+    const T* shift = bias == nullptr ? nullptr : bias + column;
+    T last[WIDTH];
+    if (shift != nullptr && across < WIDTH) {
+      for (int64_t j = 0; j < WIDTH; ++j) {
+        last[j] = j < across ? shift[j] : T(0);
+      }
+      shift = last;
+    }
+    for (int64_t row = 0; row < rows; row += PANEL_ROWS) {
+      const T* from = a + ((KIND & IN_ROWS) != 0 ? row * a_stride : row);
+      some<KIND, PANEL_ROWS>(rows - row, from, a_stride, depth, panels, shift, across, out + row * stride + column, stride);
+    }
+  }
+}
+
 // out [rows, columns] = a [rows, depth] b + bias (if any), then what `mode` says, b in panels. A row of it does not depend on how many
 // there are.
 template <typename T>
 void product(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, const T* bias, Mode mode,
     T* out, int64_t stride) {
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
   for (int64_t begin = 0; begin == 0 || begin < depth; begin += DEPTH) {
     const int64_t inner = least(depth - begin, DEPTH);
     const bool add = mode == ADD || begin > 0, relu = mode == RELU && begin + inner >= depth;
-    for (int64_t first = 0; first < rows; first += BLOCK_ROWS) {
-      const int64_t end = least(rows, first + BLOCK_ROWS);
-      for (int64_t column = 0; column < columns; column += PANEL_COLUMNS<T>) {
-        const int64_t across = least(columns - column, PANEL_COLUMNS<T>);
-        T last[PANEL_COLUMNS<T>];
-        const T* shift = begin > 0 || bias == nullptr ? nullptr : bias + column;
-        if (shift != nullptr && across < PANEL_COLUMNS<T>) {
-          for (int64_t j = 0; j < PANEL_COLUMNS<T>; ++j) {
-            last[j] = j < across ? shift[j] : T(0);
-          }
-          shift = last;
-        }
-        for (int64_t row = first; row < end; row += PANEL_ROWS) {
-          some<PANEL_ROWS>(end - row, a + row * a_stride + begin, a_stride, 1, inner,
-              panels + column * depth + begin * PANEL_COLUMNS<T>, shift, across, add, relu, out + row * stride + column, stride);
-        }
-      }
+    const auto make = add ? (relu ? blocks<IN_ROWS | ADDED | THEN_RELU, T> : blocks<IN_ROWS | ADDED, T>)
+                          : (relu ? blocks<IN_ROWS | THEN_RELU, T> : blocks<IN_ROWS, T>);
+    const int64_t step = BLOCK / (inner < 1 ? 1 : inner) / PANEL_ROWS * PANEL_ROWS;
+    for (int64_t first = 0; first < rows; first += step) {
+      make(least(rows - first, step), inner, columns, a + first * a_stride + begin, a_stride, panels + begin * WIDTH, depth * WIDTH,
+          begin > 0 ? nullptr : bias, out + first * stride, stride);
     }
   }
 }
@@ -197,15 +216,10 @@ void outer(int64_t count, int64_t m, int64_t n, const T* a, int64_t a_stride, co
           to[j * inner + i] = j + i < columns ? from[j + i] : T(0);
         }
       }
+      const auto make = add || begin > 0 ? blocks<ADDED, T> : blocks<0, T>;
       for (int64_t first = 0; first < m; first += BLOCK_ROWS) {
-        const int64_t rows = least(m - first, BLOCK_ROWS);
-        for (int64_t j = 0; j < columns; j += WIDTH) {
-          for (int64_t i = 0; i < rows; i += PANEL_ROWS) {
-            some<PANEL_ROWS>(rows - i, a + begin * a_stride + first + i, 1, a_stride, inner, right + j * inner,
-                static_cast<const T*>(nullptr), least(columns - j, WIDTH), add || begin > 0, false,
-                c + (first + i) * stride + column + j, stride);
-          }
-        }
+        make(least(m - first, BLOCK_ROWS), inner, columns, a + begin * a_stride + first, a_stride, right, inner * WIDTH,
+            static_cast<const T*>(nullptr), c + first * stride + column, stride);
       }
     }
   }
