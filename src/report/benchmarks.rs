@@ -113,7 +113,10 @@ impl Benchmarks {
                 let rows = self.decode.rows.iter().filter(|row| row.beam == *beam);
                 // Several models may have one mix.
                 let is_alone = |mix: &str| rows.clone().filter(|row| row.mix == mix).count() == 1;
-                let label = |row: &DecodeRow| if is_alone(&row.mix) { row.mix.clone() } else { row.run.clone() };
+                let label = |row: &DecodeRow| match is_alone(&row.mix) && row.is_trained {
+                    true => row.mix.clone(),
+                    false => row.name(),
+                };
                 panel(title, rows.clone().filter_map(|row| Some((label(row), &row.mix, row.against.as_ref()?))))
             })
             .collect();

@@ -52,7 +52,7 @@ fn training_and_decoding_have_rates_and_ratios() {
     assert_eq!(line(&train, &["English-German", "V"]), ["8100", "1.80", "1.15", "1.00", "0.75"]);
     assert_eq!(line(&train, &["News", "D+V"]), ["20050", "1.52", "0.97", "", "0.75"]);
     let decode = work.read("results/bench/decode.md");
-    assert_eq!(line(&decode, &["V.control-s1", "V", "4"]), ["125.0", "2500", "5.50", "3"]);
+    assert_eq!(line(&decode, &["V.control-s1, untrained", "V", "4"]), ["125.0", "2500", "5.50", "3"]);
     assert_eq!(line(&decode, &["R-s1", "R", "1"]), ["500.0", "10000", "", ""]);
 }
 
@@ -94,7 +94,7 @@ fn bars_have_a_figure_for_each_form_of_the_peer() {
     drawn("attention-core-ratio", &lengths, &["length 64, batch 16"]);
     drawn("attention-layer-ratio", &["4.51", "torch.compile, freed blocks kept"], &["5.01"]);
     drawn("train-ratio", &["News", "English-German", "1.80"], &["torch.compile, freed blocks kept"]);
-    drawn("decode-ratio", &["greedy search", "beam 4", "V-s1", "V.control-s1", "R+V", "7.25"], &["V", "R"]);
+    drawn("decode-ratio", &["greedy search", "beam 4", "V-s1", "V.control-s1, untrained", "R+V", "7.25"], &["V", "R"]);
 }
 
 #[test]

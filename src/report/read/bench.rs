@@ -61,6 +61,13 @@ pub struct TrainRow {
     pub peer_rate: f64,
 }
 
+impl DecodeRow {
+    /// The run's name, with a word on weights that were not trained.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.run, if self.is_trained { "" } else { ", untrained" })
+    }
+}
+
 /// A line of `decode.csv`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecodeRow {
@@ -68,6 +75,8 @@ pub struct DecodeRow {
     pub run: String,
     /// The mix.
     pub mix: String,
+    /// Whether the weights were trained; such as were not write until they may no more.
+    pub is_trained: bool,
     /// 1 is greedy search.
     pub beam: u64,
     /// Sentences a second of ours.
@@ -201,6 +210,7 @@ pub fn read_decode(path: &Path) -> Result<Sheets<DecodeRow>> {
         Ok(DecodeRow {
             run: row.value("run")?,
             mix: row.value("mix")?,
+            is_trained: row.optional("trained")?.unwrap_or(true),
             beam: row.value("beam")?,
             sentence_rate: row.value("sentences_per_second")?,
             token_rate: row.value("tokens_per_second")?,

@@ -153,7 +153,7 @@ pub fn train(sheet: &Sheets<TrainRow>) -> Option<Table> {
 pub fn decode(sheet: &Sheets<DecodeRow>) -> Option<Table> {
     sheet.rows.first()?;
     let mut builder = Builder::new(&sheet.rows);
-    builder.name("Run", "run", |row| row.run.clone());
+    builder.name("Run", "run", |row| row.name());
     builder.name("Mix", "mix", |row| row.mix.clone());
     builder.name("Beam", "beam", |row| row.beam.to_string());
     builder.number(("", "sentences/s", "sentences_per_second"), |row| Some(Cell::Number(row.sentence_rate, 1)));
