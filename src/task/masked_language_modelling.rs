@@ -74,7 +74,7 @@ impl Generator for GapFiller {
         // the sentinel of that gap, and the end mark
         let (first, room) = (self.first_sentinel(), self.max_length - 2);
         let pieces: Vec<Vec<Vec<u32>>> = lines.iter().map(|line| self.pieces(line)).collect::<Result<_>>()?;
-        let (mut sources, mut sizes) = (Vec::new(), Vec::new());
+        let (mut sources, mut sizes): (Vec<Vec<u32>>, Vec<(usize, usize)>) = Default::default();
         for pieces in &pieces {
             let mut source = pieces[0].clone();
             for (sentinel, piece) in (first..).zip(&pieces[1..]) {
@@ -93,7 +93,7 @@ impl Generator for GapFiller {
         }
         let targets = self.writer.write(&sources)?;
         let mask = self.writer.tokenizer().encode(GAP)?;
-        let answer = |((pieces, target), (tokens, seen)): ((Vec<Vec<u32>>, &Vec<u32>), (usize, usize))| {
+        let answer = |pieces: Vec<Vec<u32>>, target: &[u32], (tokens, seen): (usize, usize)| {
             // a gap that the model says nothing of stays
             let fillings = fillings(target, first, seen).into_iter().chain(vec![None; pieces.len() - 1 - seen]);
             let fillings = fillings.map(|filling| filling.unwrap_or_else(|| mask.clone())).chain([Vec::new()]);
@@ -102,7 +102,8 @@ impl Generator for GapFiller {
             let cut = (tokens > room).then_some(Cut { tokens, taken: room, from_end: false });
             Ok(Answer { text: self.writer.tokenizer().decode(&ids)?, cut })
         };
-        pieces.into_iter().zip(&targets).zip(sizes).map(answer).collect()
+        let rows = pieces.into_iter().zip(&targets).zip(sizes);
+        rows.map(|((pieces, target), size)| answer(pieces, target, size)).collect()
     }
 }
 
