@@ -7,6 +7,8 @@ use common::workplace::{toy, Workplace};
 use safetensors::SafeTensors;
 use std::path::Path;
 use std::process::Output;
+use synthesizer::bench::roofline::training_step;
+use synthesizer::bench::train::Subject;
 use synthesizer::experiment::Experiment;
 
 /// Dropout stays, as a real file has it.
@@ -29,7 +31,8 @@ fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
     let mut reader = csv::Reader::from_path(place.path("train.csv")).unwrap();
     let columns =
         "experiment,mix,parameters,steps,tokens_per_second,median_seconds,low_seconds,high_seconds,data_share,\
-                   forward_share,backward_share,optimizer_share,peak_memory_bytes,device,threads";
+                   forward_share,backward_share,optimizer_share,peak_memory_bytes,device,threads,\
+                   product_share,least_seconds,product_rate,copy_rate";
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), columns);
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
     assert_eq!(rows.iter().map(|row| [&row[0], &row[1]]).collect::<Vec<_>>(), [["Toy", "V"], ["Toy", "R+V"]]);
@@ -41,6 +44,8 @@ fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
         assert_eq!([&row[3], &row[13], &row[14]], ["4", "cpu", "1"]);
         assert!((8..12).map(number).sum::<f64>() - 1.0 < 1e-9 && (8..12).all(|share| number(share) > 0.0), "{row:?}");
         assert!(number(8) < number(9) + number(10), "batches take longer than the model: {row:?}");
+        // A step cannot take less than the least, which is the larger of two bounds.
+        assert!(number(15) > 0.0 && number(16) < number(5) && number(17) > 1e8 && number(18) > 1e7, "{row:?}");
         // At most 256 tokens a side and step: rates and seconds must go together.
         let tokens = number(4) * number(5);
         assert!((20.0..256.0 * 3.0).contains(&tokens), "{row:?}");
@@ -93,6 +98,14 @@ fn the_dump_has_the_batches_of_the_first_epoch() {
     let rates: Vec<f64> = serde_json::from_value(config["learning_rates"].clone()).unwrap();
     assert_eq!(rates.len(), 6);
     assert!((rates[0] - 3e-4).abs() < 1e-12 && (rates[5] - 1.8e-3).abs() < 1e-12, "{rates:?}");
+    // what is counted as a step's work is that of these batches and this model
+    let sides = |what: &str| ids(&format!("batch.0.{what}")).0;
+    let (source, input) = (sides("source"), sides("input"));
+    let sides = (input[0] as i64, Some(source[1] as i64), input[1] as i64);
+    let sizes = synthesizer::task::transformer_config(&run, task.training().tokenizer.size());
+    let trained = task.variables().trainable_variables().iter().map(|weight| weight.numel() as u64).sum();
+    let sample = Subject::new(&run, task.as_ref(), 1).unwrap().step().unwrap();
+    assert_eq!(sample.work, Some(training_step(&sizes, sides, trained).unwrap()));
     let weights = file.names().into_iter().filter(|name| name.starts_with("weight.")).count();
     assert_eq!(weights, task.variables().variables().len());
 }

@@ -30,7 +30,7 @@ fn config(mix: &str, encoder_layers: i64, decoder_layers: i64) -> TransformerCon
 /// B 3, S 7, T 5, d 8, h 2, ff 12, vocabulary 11; two encoder layers and one decoder layer.
 #[test]
 fn a_tiny_model_by_hand() {
-    let count = |mix| config(mix, 2, 1).seq2seq_flops(3, 7, 5).unwrap();
+    let count = |mix| config(mix, 2, 1).flops(3, Some(7), 5).unwrap().total;
     // V: query, key, value, output 4·2·B·L·8·8; logits 2·B·L·L·8, softmax 5·B·2·L·L, weighted values 2·B·L·L·8
     let encoder = 4 * 2 * 21 * 64 + 2 * 3 * 49 * 8 + 5 * 3 * 2 * 49 + 2 * 3 * 49 * 8;
     assert_eq!(encoder, 10_752 + 2_352 + 1_470 + 2_352);
@@ -45,16 +45,20 @@ fn a_tiny_model_by_hand() {
     let saved =
         |tokens: u64, length: u64| 2 * 2 * tokens * 64 + 2 * 3 * length * length * 8 + 5 * 2 * 2 * length * length;
     assert_eq!(count("R"), whole - 2 * saved(21, 7) - saved(15, 5));
+    // a language model has the decoder without the memory; its self-attention is counted apart
+    let alone = config("V", 2, 1).flops(3, None, 5).unwrap();
+    assert_eq!((alone.self_attention, alone.rest), (decoder, feed_forward(15) + logits));
+    assert_eq!(alone.total, alone.self_attention + alone.rest);
     // the stacks apart
-    assert_eq!(config("V", 3, 1).seq2seq_flops(3, 7, 5).unwrap(), whole + encoder + feed_forward(21));
-    let two = config("V", 2, 2).seq2seq_flops(3, 7, 5).unwrap();
+    assert_eq!(config("V", 3, 1).flops(3, Some(7), 5).unwrap().total, whole + encoder + feed_forward(21));
+    let two = config("V", 2, 2).flops(3, Some(7), 5).unwrap().total;
     assert_eq!(two, whole + decoder + cross + feed_forward(15));
 }
 
 #[test]
 fn a_side_longer_than_the_model_is_told() {
     for (source, target) in [(10, 5), (7, 10)] {
-        let error = config("R", 2, 1).seq2seq_flops(3, source, target).unwrap_err();
+        let error = config("R", 2, 1).flops(3, Some(source), target).unwrap_err();
         assert_eq!(error, CostError::Attention(AttentionError::TooLong { length: 10, max_length: 9 }));
     }
 }
@@ -74,7 +78,7 @@ fn a_step_has_as_many_rows_as_fill_its_batches() {
         max_length: 128,
         ..config("R+V", 2, 2)
     };
-    let expected = 2 * model.seq2seq_flops(17, 116, 27).unwrap();
+    let expected = 2 * model.flops(17, Some(116), 27).unwrap().total;
     assert_eq!(task::forward_flops(run).unwrap(), Some(expected));
     let other = &plan("task = \"translation\"\nmix = \"V\"\n").runs[0].run;
     assert_eq!(task::forward_flops(other).unwrap(), None);

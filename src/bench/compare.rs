@@ -4,7 +4,7 @@ use super::attention::{Options, Part, Pass, Subject};
 use super::peer::{Peer, Unfit};
 use super::roofline::Machine;
 use super::sampling::{in_turn, Limits, Spread};
-use super::train;
+use super::train::{self, Nearness};
 use crate::experiment::{Mix, Run};
 use crate::task;
 use anyhow::{bail, Context, Result};
@@ -255,8 +255,13 @@ pub struct TrainRow {
     pub ratio_low: f64,
     pub ratio_high: f64,
     pub steps: usize,
+    /// Of ours.
+    pub product_share: Option<f64>,
+    pub least_seconds: Option<f64>,
     pub peer_peak_memory_bytes: u64,
     pub our_peak_memory_bytes: Option<u64>,
+    pub product_rate: f64,
+    pub copy_rate: f64,
     pub threads: i32,
     pub cpu: String,
     pub torch: String,
@@ -322,6 +327,7 @@ pub fn training(
     (title, run): (&str, &Run),
     turns: u64,
     dump: &Path,
+    machine: &Machine,
     setting: &Setting,
 ) -> Result<TrainRow> {
     let task = task::build(run, Device::Cpu)?;
@@ -344,6 +350,7 @@ pub fn training(
     let ours: Vec<f64> = samples.iter().map(|sample| sample.phases.total().as_secs_f64()).collect();
     let tokens = samples.iter().map(|sample| sample.tokens).sum::<u64>() as f64;
     let ratio = Ratio::of(&seconds, &ours).context("no steps were measured")?;
+    let nearness = Nearness::of(&samples, machine);
     let (our_total, peer_total): (f64, f64) = (ours.iter().sum(), seconds.iter().sum());
     Ok(TrainRow {
         experiment: title.to_string(),
@@ -359,8 +366,12 @@ pub fn training(
         ratio_low: ratio.low,
         ratio_high: ratio.high,
         steps: ours.len(),
+        product_share: nearness.map(|nearness| nearness.product_share),
+        least_seconds: nearness.map(|nearness| nearness.least_seconds),
         peer_peak_memory_bytes: bytes,
         our_peak_memory_bytes,
+        product_rate: machine.product_rate,
+        copy_rate: machine.copy_rate,
         threads: setting.threads,
         cpu: setting.cpu.clone(),
         torch: setting.torch.clone(),

@@ -2,6 +2,7 @@
 
 use super::sampling::Spread;
 use crate::attention::cost::{CostError, Input, Layer};
+use crate::model::TransformerConfig;
 use serde::Serialize;
 use std::time::Instant;
 use tch::{no_grad, Cuda, Device, Kind, TchError, Tensor};
@@ -120,6 +121,33 @@ impl Piece {
     }
 }
 
+/// What a training step cannot do without: on `batch` rows of `source` tokens (none: a language model) and `target` tokens,
+/// filling-up counted; of a model with so many `trained` parameters.
+///
+/// Operations: three times those of the forward pass, of self-attention as [`Piece`] has it. Bytes: weights are read forward and
+/// backward, gradients written and read twice (norm, Adam), weights and both moments read and written: 11 floats a parameter.
+/// What goes from layer to layer may stay in caches and is not counted.
+///
+/// # Errors
+/// As [`TransformerConfig::flops`].
+pub fn training_step(
+    config: &TransformerConfig,
+    (batch, source, target): (i64, Option<i64>, i64),
+    trained: u64,
+) -> Result<Work, CostError> {
+    let layer = config.layer_cost()?;
+    let layers = |count: i64, length: i64, is_causal: bool| {
+        let piece = Piece { is_core: false, is_backward: true, is_causal, inputs: 0, outputs: 0 };
+        Ok::<_, CostError>(count as f64 * piece.work(&layer, Input { batch, length })?.operations)
+    };
+    let mut operations = 3.0 * config.flops(batch, source, target)?.rest as f64;
+    operations += layers(config.decoder_layers, target, true)?;
+    if let Some(source) = source {
+        operations += layers(config.encoder_layers, source, false)?;
+    }
+    Ok(Work { operations, bytes: 4.0 * 11.0 * trained as f64 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +179,37 @@ mod tests {
         // 12 tokens, four maps of 8 · 8
         let whole = Piece { is_core: false, ..piece };
         assert_eq!(whole.work(&layer, input).unwrap().operations, core + 12.0 * 4.0 * 2.0 * 64.0);
+    }
+
+    #[test]
+    fn a_training_step_by_hand() {
+        let config = TransformerConfig {
+            vocabulary: 11,
+            d_model: 8,
+            heads: 2,
+            encoder_layers: 3,
+            decoder_layers: 2,
+            d_ff: 12,
+            max_length: 7,
+            dropout: 0.1,
+            attention_dropout: 0.0,
+            relu_dropout: 0.0,
+            terms: vec![Term::new("V")],
+            mixing: Mixing::Softmax,
+        };
+        // 15 tokens: four maps and 25 logits a head and row, of which a causal layer sees 15; feed-forward 8 x 12 twice
+        let maps = |tokens: f64| tokens * 4.0 * 2.0 * 64.0;
+        let core = |logits: f64| 3.0 * 2.0 * logits * (8.0 + 5.0 + 8.0);
+        let feed_forward = |tokens: f64| tokens * 2.0 * 2.0 * 96.0;
+        let decoder = 2.0 * (maps(15.0) + core(15.0) + feed_forward(15.0)) + 15.0 * 2.0 * 88.0;
+        let alone = training_step(&config, (3, None, 5), 100).unwrap();
+        assert_eq!(alone, Work { operations: 3.0 * decoder, bytes: 4400.0 });
+        // queries and output of 15 tokens, keys and values of 21; all 35 logits of encoder-decoder attention, and all 49 of
+        // the encoder's, are seen
+        let cross = 15.0 * 2.0 * 2.0 * 64.0 + 21.0 * 2.0 * 2.0 * 64.0 + core(35.0);
+        let encoder = 3.0 * (maps(21.0) + core(49.0) + feed_forward(21.0));
+        let both = training_step(&config, (3, Some(7), 5), 100).unwrap();
+        assert_eq!(both.operations, 3.0 * (decoder + 2.0 * cross + encoder));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Time of real training steps: the trainer's own step on a task's own batches.
 
+use super::roofline::{training_step, Machine, Work};
 use super::sampling::Spread;
 use crate::attention::Mixing;
 use crate::data::tokenizer::PAD;
@@ -24,6 +25,8 @@ pub struct Subject<'a> {
     training: TrainingStep<'a>,
     /// Those of one step, each with its epoch.
     batches: Vec<Vec<(u64, Vec<u32>)>>,
+    /// What each of them cannot do without.
+    work: Vec<Option<Work>>,
     done: u64,
 }
 
@@ -36,6 +39,8 @@ pub struct Sample {
     pub loss: f64,
     /// Where the time went.
     pub phases: Phases,
+    /// What the step cannot do without; none for a model that is neither a language model nor an encoder-decoder.
+    pub work: Option<Work>,
 }
 
 /// What was measured of a run; a line of `bench train --csv`.
@@ -71,6 +76,53 @@ pub struct Row {
     pub device: String,
     /// LibTorch's threads.
     pub threads: i32,
+    /// Of all measured steps, their operations over their time, as a share of the machine's product rate.
+    pub product_share: Option<f64>,
+    /// The least that the machine's rates allow a step, on average.
+    pub least_seconds: Option<f64>,
+    /// The machine's operations a second, of a large product.
+    pub product_rate: f64,
+    /// The machine's bytes a second, of a large copy.
+    pub copy_rate: f64,
+}
+
+/// How near steps come to what the machine can do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nearness {
+    /// As [`Row::product_share`].
+    pub product_share: f64,
+    /// As [`Row::least_seconds`].
+    pub least_seconds: f64,
+}
+
+impl Nearness {
+    /// Of measured steps; none without steps, or where their work is not known.
+    pub fn of(samples: &[Sample], machine: &Machine) -> Option<Nearness> {
+        let work: Vec<Work> = samples.iter().map(|sample| sample.work).collect::<Option<_>>()?;
+        let seconds: f64 = samples.iter().map(|sample| sample.phases.total().as_secs_f64()).sum();
+        let operations: f64 = work.iter().map(|work| work.operations).sum();
+        let least: f64 = work.iter().map(|work| machine.least_seconds(*work)).sum();
+        (!work.is_empty()).then(|| Nearness {
+            product_share: operations / seconds / machine.product_rate,
+            least_seconds: least / work.len() as f64,
+        })
+    }
+}
+
+/// What a step on some batches cannot do without, where the task has batches of tokens.
+fn work(run: &Run, task: &dyn Task, batches: &[(u64, Vec<u32>)]) -> Result<Option<Work>> {
+    let config = transformer_config(run, task.training().tokenizer.size());
+    let trained = count_parameters(task.variables()).0;
+    let mut all: Option<Work> = None;
+    for (epoch, rows) in batches {
+        let Some(batch) = task.token_batch(*epoch, rows)? else { return Ok(None) };
+        let (count, target) = batch.input.size2()?;
+        let source = batch.source.map(|source| source.size2()).transpose()?.map(|(_, length)| length);
+        let of_batch = training_step(&config, (count, source, target), trained)?;
+        // weights are read anew for each batch, but Adam runs once: its bytes are the least
+        all = Some(Work { operations: all.map_or(0.0, |all| all.operations) + of_batch.operations, ..of_batch });
+    }
+    Ok(all)
 }
 
 impl<'a> Subject<'a> {
@@ -85,7 +137,9 @@ impl<'a> Subject<'a> {
         if batches.is_empty() {
             bail!("the corpus has {} batches, too few for a step of {}", first.len(), run.train.accumulate);
         }
-        Ok(Self { run, task, training: TrainingStep::new(run, task), batches, done: 0 })
+        let training = TrainingStep::new(run, task);
+        let work = batches.iter().map(|batches| work(run, task, batches)).collect::<Result<_>>()?;
+        Ok(Self { run, task, training, batches, work, done: 0 })
     }
 
     /// The next step.
@@ -93,11 +147,11 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// As [`TrainingStep::step`].
     pub fn step(&mut self) -> Result<Sample> {
-        let batches = &self.batches[self.done as usize % self.batches.len()];
+        let number = self.done as usize % self.batches.len();
         self.done += 1;
-        let Stepped { loss, tokens, phases, .. } = self.training.step(batches, self.done)?;
+        let Stepped { loss, tokens, phases, .. } = self.training.step(&self.batches[number], self.done)?;
         let loss = loss.value()?;
-        Ok(Sample { tokens, loss: loss / tokens as f64, phases })
+        Ok(Sample { tokens, loss: loss / tokens as f64, phases, work: self.work[number] })
     }
 
     /// Most memory during a step, above what is there before it; none on CUDA.
@@ -170,7 +224,13 @@ impl<'a> Subject<'a> {
     }
 
     /// What the measured steps come to; none if there are none.
-    pub fn row(&self, experiment: &str, samples: &[Sample], peak_memory_bytes: Option<u64>) -> Option<Row> {
+    pub fn row(
+        &self,
+        experiment: &str,
+        samples: &[Sample],
+        peak_memory_bytes: Option<u64>,
+        machine: &Machine,
+    ) -> Option<Row> {
         let seconds: Vec<f64> = samples.iter().map(|sample| sample.phases.total().as_secs_f64()).collect();
         let spread = Spread::of(&seconds)?;
         let mut phases = Phases::default();
@@ -178,6 +238,7 @@ impl<'a> Subject<'a> {
         let total = phases.total().as_secs_f64();
         let share = |phase: Duration| phase.as_secs_f64() / total;
         let variables = self.task.variables();
+        let nearness = Nearness::of(samples, machine);
         Some(Row {
             experiment: experiment.to_string(),
             mix: self.run.mix.to_string(),
@@ -194,6 +255,31 @@ impl<'a> Subject<'a> {
             peak_memory_bytes,
             device: device::name(variables.device()),
             threads: tch::get_num_threads(),
+            product_share: nearness.map(|nearness| nearness.product_share),
+            least_seconds: nearness.map(|nearness| nearness.least_seconds),
+            product_rate: machine.product_rate,
+            copy_rate: machine.copy_rate,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearness_of_steps_written_out() {
+        let machine = Machine { product_rate: 100.0, copy_rate: 10.0 };
+        let sample = |seconds: u64, work| {
+            let phases = Phases { forward: Duration::from_secs(seconds), ..Phases::default() };
+            Sample { tokens: 1, loss: 0.0, phases, work }
+        };
+        let [products, copies] =
+            [(200.0, 10.0), (100.0, 60.0)].map(|(operations, bytes)| Some(Work { operations, bytes }));
+        // 300 operations in 8 seconds; at the least 2 seconds of products and 6 of copies
+        let near = Nearness::of(&[sample(3, products), sample(5, copies)], &machine).unwrap();
+        assert_eq!((near.product_share, near.least_seconds), (300.0 / 8.0 / 100.0, 4.0));
+        assert_eq!(Nearness::of(&[sample(3, products), sample(5, None)], &machine), None);
+        assert_eq!(Nearness::of(&[], &machine), None);
     }
 }

@@ -4,21 +4,30 @@ use super::TransformerConfig;
 use crate::attention::cost::{CostError, Input, Layer};
 use crate::attention::registry::Shape;
 
+/// Operations of a forward pass, by [`MODEL_FLOPS_DEFINITION`](crate::experiment::MODEL_FLOPS_DEFINITION).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelFlops {
+    /// Of the self-attention layers.
+    pub self_attention: u64,
+    /// Of all else: encoder-decoder attention, feed-forward layers, logits.
+    pub rest: u64,
+    /// The sum.
+    pub total: u64,
+}
+
 impl TransformerConfig {
-    /// Operations of a [`Seq2Seq`](super::seq2seq::Seq2Seq)'s forward pass over `batch` sources of `source` tokens and targets
-    /// of `target` tokens, by [`MODEL_FLOPS_DEFINITION`](crate::experiment::MODEL_FLOPS_DEFINITION).
+    /// Operations of the forward pass over `batch` rows: of a [`Seq2Seq`](super::seq2seq::Seq2Seq) with sources of `source`
+    /// tokens and targets of `target` tokens, or, without sources, of a
+    /// [`LanguageModel`](super::language_model::LanguageModel).
     ///
     /// # Errors
     /// A mix or shape that no layer can have, a side longer than `max_length`, sizes out of bounds, more than 2^64 operations.
-    pub fn seq2seq_flops(&self, batch: i64, source: i64, target: i64) -> Result<u64, CostError> {
-        let shape = Shape { d_model: self.d_model, heads: self.heads, max_length: self.max_length };
-        let attention = Layer::new(&self.terms, shape, self.mixing)?;
-        // both check batch and length, so that the products below stay within 128 bits
-        let encoder_attention = attention.flops(Input { batch, length: source })?.total;
-        let decoder_attention = attention.flops(Input { batch, length: target })?.total;
-        let [b, s, t, d, h, ff, vocabulary, encoder, decoder] = [
+    pub fn flops(&self, batch: i64, source: Option<i64>, target: i64) -> Result<ModelFlops, CostError> {
+        let attention = self.layer_cost()?;
+        // checks batch and length, so that the products below stay within 128 bits
+        let layer = |length| Ok::<_, CostError>(u128::from(attention.flops(Input { batch, length })?.total));
+        let [b, t, d, h, ff, vocabulary, encoder, decoder] = [
             batch,
-            source,
             target,
             self.d_model,
             self.heads,
@@ -29,11 +38,25 @@ impl TransformerConfig {
         ]
         .map(|size| size as u128);
         let feed_forward = |tokens: u128| 2 * (2 * tokens * d * ff);
-        // queries and output of the target's tokens, keys and values of the source's; logits, softmax, weighted values
-        let cross = 2 * (2 * b * t * d * d) + 2 * (2 * b * s * d * d) + 2 * (2 * b * t * s * d) + 5 * b * h * t * s;
-        let encoder_layer = u128::from(encoder_attention) + feed_forward(b * s);
-        let decoder_layer = u128::from(decoder_attention) + cross + feed_forward(b * t);
-        let logits = 2 * b * t * d * vocabulary;
-        u64::try_from(encoder * encoder_layer + decoder * decoder_layer + logits).map_err(|_| CostError::TooMany)
+        let mut self_attention = decoder * layer(target)?;
+        let mut rest = decoder * feed_forward(b * t) + 2 * b * t * d * vocabulary;
+        if let Some(source) = source {
+            self_attention += encoder * layer(source)?;
+            let s = source as u128;
+            // queries and output of the target's tokens, keys and values of the source's; logits, softmax, weighted values
+            let cross = 2 * (2 * b * t * d * d) + 2 * (2 * b * s * d * d) + 2 * (2 * b * t * s * d) + 5 * b * h * t * s;
+            rest += encoder * feed_forward(b * s) + decoder * cross;
+        }
+        let fits = |operations: u128| u64::try_from(operations).map_err(|_| CostError::TooMany);
+        Ok(ModelFlops { self_attention: fits(self_attention)?, rest: fits(rest)?, total: fits(self_attention + rest)? })
+    }
+
+    /// What one self-attention layer costs.
+    ///
+    /// # Errors
+    /// A mix or shape that no layer can have.
+    pub fn layer_cost(&self) -> Result<Layer, CostError> {
+        let shape = Shape { d_model: self.d_model, heads: self.heads, max_length: self.max_length };
+        Layer::new(&self.terms, shape, self.mixing)
     }
 }

@@ -185,8 +185,8 @@ pub fn forward_flops(run: &Run) -> Result<Option<u64>> {
     let counts = run.data.spans_in(run.data.window);
     let rows = (run.train.batch_tokens / counts.longest()) as i64;
     let config = transformer_config(run, run.data.vocabulary);
-    let batch = config.seq2seq_flops(rows, counts.source() as i64, counts.target() as i64)?;
-    let step = batch.checked_mul(run.train.accumulate as u64).ok_or(CostError::TooMany)?;
+    let batch = config.flops(rows, Some(counts.source() as i64), counts.target() as i64)?;
+    let step = batch.total.checked_mul(run.train.accumulate as u64).ok_or(CostError::TooMany)?;
     Ok(Some(step))
 }
 

@@ -1,7 +1,7 @@
 //! `synthesizer bench compare`: ours against PyTorch, in turn.
 
 use super::train::runs;
-use super::{create, milliseconds};
+use super::{create, milliseconds, rates};
 use crate::attention::Form;
 use crate::bench::attention::{Options, Part, Pass};
 use crate::bench::compare::{self, Against, AttentionRow, Setting, TrainRow};
@@ -215,12 +215,7 @@ fn attention(args: AttentionArgs) -> Result<()> {
             print!("{}", attention_table(&rows, part, length, &peers.common.against));
         }
     }
-    println!(
-        "this machine: {:.0} GFLOP/s of float32 products, {:.1} GB/s copied.",
-        machine.product_rate / 1e9,
-        machine.copy_rate / 1e9
-    );
-    print!("{LEGEND}");
+    print!("{}{LEGEND}", rates(&machine));
     Ok(())
 }
 
@@ -292,23 +287,30 @@ fn attention_table(rows: &[AttentionRow], part: Part, length: i64, against: &[Ag
 fn train(args: TrainArgs) -> Result<()> {
     let runs = runs(&args.paths, &args.mixes)?;
     let mut peers = Peers::start(args.common)?;
+    let machine = Machine::measure(Device::Cpu)?;
     let folder = std::env::temp_dir().join(format!("synthesizer-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let done = train_all(&runs, args.turns, &mut peers, &folder.join("dump.safetensors"));
+    let done = train_all(&runs, args.turns, &mut peers, &machine, &folder.join("dump.safetensors"));
     // What stays in the temporary folder costs disk and nothing else.
     let _ = std::fs::remove_dir_all(&folder);
     let rows = done?;
-    print!("{}", train_table(&rows));
+    print!("{}", train_table(&rows, &machine));
     Ok(())
 }
 
-fn train_all(runs: &[(String, Run)], turns: u64, peers: &mut Peers, dump: &Path) -> Result<Vec<TrainRow>> {
+fn train_all(
+    runs: &[(String, Run)],
+    turns: u64,
+    peers: &mut Peers,
+    machine: &Machine,
+    dump: &Path,
+) -> Result<Vec<TrainRow>> {
     let mut rows = Vec::new();
     for (title, run) in runs {
         for against in peers.common.against.clone() {
             let peer = of(&mut peers.running, against)?;
             let measured = compare::check_training(peer, against.form(), run, dump)
-                .and_then(|()| compare::training(peer, against, (title, run), turns, dump, &peers.setting));
+                .and_then(|()| compare::training(peer, against, (title, run), turns, dump, machine, &peers.setting));
             let row = match measured {
                 Ok(row) => row,
                 Err(error) if error.is::<Unfit>() => continue,
@@ -322,7 +324,11 @@ fn train_all(runs: &[(String, Run)], turns: u64, peers: &mut Peers, dump: &Path)
     Ok(rows)
 }
 
-fn train_table(rows: &[TrainRow]) -> String {
+const TRAIN_LEGEND: &str = "\
+ratio: our tokens/s over PyTorch's, steps in turn on the same batches; 10% - 90%: of single steps; peak: our operations (those that
+the model's products and attention need) over our time, as a share of the machine's product rate.\n";
+
+fn train_table(rows: &[TrainRow], machine: &Machine) -> String {
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
@@ -335,15 +341,23 @@ fn train_table(rows: &[TrainRow]) -> String {
                 format!("{:.0}", row.peer_tokens_per_second),
                 format!("{:.2}", row.ratio),
                 format!("{:.2} - {:.2}", row.ratio_low, row.ratio_high),
+                row.product_share.map_or("·".into(), |share| format!("{:.0}%", share * 100.0)),
                 row.our_peak_memory_bytes.map_or("·".into(), mebibytes),
                 mebibytes(row.peer_peak_memory_bytes),
             ]
         })
         .collect();
-    let headings =
-        ["experiment", "mix", "peer", "our tokens/s", "its tokens/s", "ratio", "10% - 90%", "our MiB", "its MiB"];
-    format!(
-        "{}ratio: our tokens/s over PyTorch's, steps in turn on the same batches; 10% - 90%: of single steps.\n",
-        lay_out(&headings, &cells, 3)
-    )
+    let headings = [
+        "experiment",
+        "mix",
+        "peer",
+        "our tokens/s",
+        "its tokens/s",
+        "ratio",
+        "10% - 90%",
+        "peak",
+        "our MiB",
+        "its MiB",
+    ];
+    format!("{}{}{TRAIN_LEGEND}", lay_out(&headings, &cells, 3), rates(machine))
 }

@@ -5,6 +5,7 @@ mod compare;
 mod decode;
 mod train;
 
+use crate::bench::roofline::Machine;
 use anyhow::Context;
 use clap::Subcommand;
 use std::path::Path;
@@ -70,4 +71,10 @@ fn milliseconds(seconds: f64) -> String {
     let milliseconds = seconds * 1e3;
     let places = if milliseconds < 10.0 { 2 } else { usize::from(milliseconds < 100.0) };
     format!("{milliseconds:.places$}")
+}
+
+/// A line on what the machine can do.
+fn rates(machine: &Machine) -> String {
+    let (products, copies) = (machine.product_rate / 1e9, machine.copy_rate / 1e9);
+    format!("this machine: {products:.0} GFLOP/s of float32 products, {copies:.1} GB/s copied.\n")
 }

@@ -1,6 +1,7 @@
 //! `synthesizer bench train`.
 
-use super::{create, milliseconds};
+use super::{create, milliseconds, rates};
+use crate::bench::roofline::Machine;
 use crate::bench::train::{Row, Subject};
 use crate::cli::columns::lay_out;
 use crate::experiment::{self, Mix, Run};
@@ -50,6 +51,7 @@ pub fn run(args: Args) -> Result<()> {
         tch::set_num_threads(threads);
     }
     memory::keep_freed();
+    let machine = Machine::measure(device)?;
     let mut file = args.csv.as_deref().map(create).transpose()?;
     let mut rows: Vec<Row> = Vec::new();
     for (title, run) in &runs {
@@ -64,7 +66,7 @@ pub fn run(args: Args) -> Result<()> {
         let peak = subject.peak_memory()?;
         let samples = (0..args.steps).map(|_| subject.step()).collect::<Result<Vec<_>>>()?;
         // There is at least one sample, by the option's range.
-        let Some(row) = subject.row(title, &samples, peak) else { continue };
+        let Some(row) = subject.row(title, &samples, peak, &machine) else { continue };
         eprintln!("{title}  {}  {:.0} tokens/s", row.mix, row.tokens_per_second);
         if let Some(writer) = &mut file {
             writer.serialize(&row)?;
@@ -75,7 +77,7 @@ pub fn run(args: Args) -> Result<()> {
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        print!("{}", table(&rows));
+        print!("{}", table(&rows, &machine));
     }
     Ok(())
 }
@@ -107,7 +109,7 @@ pub(super) fn runs(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<(String, Run)
     Ok(runs)
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row], machine: &Machine) -> String {
     let share = |share: f64| format!("{:.0}%", share * 100.0);
     let cells: Vec<Vec<String>> = rows
         .iter()
@@ -122,15 +124,29 @@ fn table(rows: &[Row]) -> String {
                 share(row.forward_share),
                 share(row.backward_share),
                 share(row.optimizer_share),
+                row.product_share.map_or("·".into(), share),
                 row.peak_memory_bytes.map_or("·".into(), |bytes| format!("{:.1}", bytes as f64 / 1048576.0)),
             ]
         })
         .collect();
-    let headings =
-        ["experiment", "mix", "tokens/s", "step ms", "10% - 90%", "data", "forward", "backward", "optimizer", "MiB"];
-    let machine = rows.first().map_or(String::new(), |row| format!("{}, {} threads\n", row.device, row.threads));
+    let headings = [
+        "experiment",
+        "mix",
+        "tokens/s",
+        "step ms",
+        "10% - 90%",
+        "data",
+        "forward",
+        "backward",
+        "optimizer",
+        "peak",
+        "MiB",
+    ];
+    let device = rows.first().map_or(String::new(), |row| format!("{}, {} threads\n", row.device, row.threads));
     format!(
-        "{machine}{}tokens/s: predicted tokens of all measured steps over their time; MiB: most memory of a step above model and optimizer.\n",
-        lay_out(&headings, &cells, 2)
+        "{device}{}{}tokens/s: predicted tokens of all measured steps over their time; peak: operations that the model's products and attention \
+         need over the time, as a share of the machine's product rate; MiB: most memory of a step above model and optimizer.\n",
+        lay_out(&headings, &cells, 2),
+        rates(machine)
     )
 }

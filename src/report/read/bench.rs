@@ -59,6 +59,8 @@ pub struct TrainRow {
     pub our_rate: f64,
     /// Tokens a second of PyTorch.
     pub peer_rate: f64,
+    /// Our operations over our time, as a share of the machine's product rate.
+    pub product_share: Option<f64>,
 }
 
 impl DecodeRow {
@@ -199,6 +201,7 @@ pub fn read_train(path: &Path) -> Result<Sheets<TrainRow>> {
             against: against(row)?,
             our_rate: row.value("our_tokens_per_second")?,
             peer_rate: row.value("peer_tokens_per_second")?,
+            product_share: row.optional("product_share")?,
         })
     })
 }

@@ -139,10 +139,17 @@ pub fn train(sheet: &Sheets<TrainRow>) -> Option<Table> {
             ratio(group.iter().map(|row| &row.against), form)
         });
     }
+    builder.number(("ours", "% of product rate", "product_percent"), |group| {
+        let shares: Vec<f64> = group.iter().map(|row| row.product_share).collect::<Option<_>>()?;
+        Some(Cell::Number(100.0 * shares.iter().sum::<f64>() / shares.len() as f64, 0))
+    });
     builder.number(("", "memory, ours / eager", "memory_ratio"), |group| memory(group.iter().map(|row| &row.against)));
     let mut notes = vec![legend(sheet.rows.iter().map(|row| &row.against))];
     notes.push(
-        "Tokens/s: mean over the comparisons. Memory: most of a step above model, optimizer and data.".to_string(),
+        "Tokens/s and % of product rate: means over the comparisons. % of product rate: the operations that the model's products and \
+         attention need over our time, as a share of the machine's rate of matrix products. Memory: most of a step above model, \
+         optimizer and data."
+            .to_string(),
     );
     notes.extend(sheet.about.iter().cloned());
     let caption = "Training steps against PyTorch: the same model, weights and batches, steps in turn.";
