@@ -18,7 +18,8 @@ fn the_csv_has_a_line_for_every_mix_length_part_and_pass() {
     assert!(output.status.success(), "{output:?}");
     let mut reader = csv::Reader::from_path(&path).unwrap();
     let columns = "part,mix,length,batch,d_model,heads,causal,pass,median_seconds,low_seconds,high_seconds,repeats,\
-                   peak_memory_bytes,device,threads,product_share,least_seconds,product_rate,copy_rate";
+                   peak_memory_bytes,device,threads,product_share,least_seconds,product_rate,copy_rate,\
+                   cpu,version,command";
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), columns);
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
     let found: Vec<[&str; 4]> = rows.iter().map(|row| [&row[1], &row[2], &row[0], &row[7]]).collect();
@@ -36,6 +37,7 @@ fn the_csv_has_a_line_for_every_mix_length_part_and_pass() {
         assert!(0.0 < seconds[0] && seconds.is_sorted() && seconds[2] < 60.0, "{row:?}");
         assert_eq!([&row[3], &row[4], &row[5], &row[6], &row[11]], ["2", "16", "2", "true", "3"]);
         assert_eq!([&row[13], &row[14]], ["cpu", "1"]);
+        assert!(!row[19].is_empty() && row[21].starts_with("synthesizer bench attention --d-model 16"), "{row:?}");
         // By the machine's rates the pass takes so many seconds at the least, and its products this share of them.
         let [share, least, product_rate, copy_rate] =
             [15, 16, 17, 18].map(|column| row[column].parse::<f64>().unwrap());

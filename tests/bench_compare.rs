@@ -8,7 +8,7 @@ const PEER: &str = r#"
 threads=$2; keep=1; [ "$3" = --stock-allocator ] && keep=0
 while read -r line; do
   case "$line" in
-    *'"do":"hello"'*) echo "{\"torch\": \"VERSION+cpu\", \"threads\": $threads, \"cpu\": \"A processor\"}" ;;
+    *'"do":"hello"'*) echo "{\"torch\": \"VERSION+cpu\", \"threads\": $threads}" ;;
     *'"mix":"R+V","form":"fused"'*) echo '{"unfit": "nothing fused"}' ;;
     *'"do":"attention"'*) echo '{}' ;;
     *'"do":"memory"'*) echo '{"bytes": 3145728}' ;;
@@ -59,7 +59,7 @@ fn ratios_are_the_peers_time_over_ours() {
     let mut reader = csv::Reader::from_path(&csv).unwrap();
     let columns = "part,mix,length,batch,d_model,heads,causal,pass,peer,allocator,peer_seconds,our_seconds,ratio,ratio_low,\
                    ratio_high,rounds,product_share,least_seconds,peer_peak_memory_bytes,our_peak_memory_bytes,product_rate,\
-                   copy_rate,threads,cpu,torch,version,command";
+                   copy_rate,threads,torch,cpu,version,command";
     let header = reader.headers().unwrap().clone();
     assert_eq!(header.iter().collect::<Vec<_>>().join(","), columns);
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
@@ -88,8 +88,8 @@ fn ratios_are_the_peers_time_over_ours() {
         assert!((number(12) - theirs / number(11)).abs() < 1e-9 * number(12), "{row:?}");
         assert!(number(13) <= number(12) * (1.0 + 1e-9) && number(12) <= number(14) * (1.0 + 1e-9), "{row:?}");
         assert_eq!(
-            [&row[15], &row[18], &row[22], &row[23], &row[24]],
-            ["3", "3145728", "1", "A processor", "2.11.0+cpu"]
+            [&row[15], &row[18], &row[22], &row[23], &row[25]],
+            ["3", "3145728", "1", "2.11.0+cpu", env!("CARGO_PKG_VERSION")]
         );
         assert!(row[26].starts_with("synthesizer bench compare attention --d-model 16"), "{row:?}");
     }
@@ -105,7 +105,7 @@ fn a_peer_that_cannot_be_compared_with_is_refused() {
     let arguments = [&TINY[..], &named].concat();
     let cases = [
         (PEER.replace("VERSION", "2.10.0"), "the peer is PyTorch 2.10.0+cpu, and ours is LibTorch 2.11.0"),
-        (PEER.replace("$threads,", "9,"), "the peer runs with 9 threads and not with 1"),
+        (PEER.replace("$threads}", "9}"), "the peer runs with 9 threads and not with 1"),
         ("exit 1".to_string(), "no peer to compare with: /bin/sh could not run PyTorch; `make bench` makes the peer"),
         (
             PEER.replace("echo '{}'", "echo '{\"error\": \"no memory\"}'"),

@@ -85,6 +85,24 @@ fn the_peer_gets_the_sentences_and_is_compared() {
 }
 
 #[test]
+fn the_csv_says_where_it_was_measured_and_how() {
+    let place = Workplace::new(r#""V""#, 4);
+    bench(&place, &["toy.toml", "--beam", "1,2", "--threads", "1", "--csv", "decode.csv"], 0);
+    let mut reader = csv::Reader::from_path(place.path("decode.csv")).unwrap();
+    let columns: Vec<String> = reader.headers().unwrap().iter().map(String::from).collect();
+    assert_eq!(columns[columns.len() - 5..], ["device", "threads", "cpu", "version", "command"]);
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows.iter().map(|row| &row[3]).collect::<Vec<_>>(), ["1", "2"]);
+    for row in &rows {
+        let command = row.iter().next_back().unwrap();
+        assert!(
+            command.starts_with("synthesizer bench decode --device cpu") && command.contains("toy.toml --beam 1,2"),
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_says_why() {
     let place = Workplace::new(r#""FD+V""#, 4);
     let message = bench(&place, &["toy.toml", "--dump", "case.json"], 2);

@@ -32,7 +32,7 @@ fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
     let columns =
         "experiment,mix,parameters,steps,tokens_per_second,median_seconds,low_seconds,high_seconds,data_share,\
                    forward_share,backward_share,optimizer_share,peak_memory_bytes,device,threads,\
-                   product_share,least_seconds,product_rate,copy_rate";
+                   product_share,least_seconds,product_rate,copy_rate,cpu,version,command";
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), columns);
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
     assert_eq!(rows.iter().map(|row| [&row[0], &row[1]]).collect::<Vec<_>>(), [["Toy", "V"], ["Toy", "R+V"]]);
@@ -42,6 +42,7 @@ fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
     for row in &rows {
         let number = |column: usize| row[column].parse::<f64>().unwrap();
         assert_eq!([&row[3], &row[13], &row[14]], ["4", "cpu", "1"]);
+        assert!(row[21].starts_with("synthesizer bench train toy.toml"), "{row:?}");
         assert!((8..12).map(number).sum::<f64>() - 1.0 < 1e-9 && (8..12).all(|share| number(share) > 0.0), "{row:?}");
         assert!(number(8) < number(9) + number(10), "batches take longer than the model: {row:?}");
         // A step cannot take less than the least, which is the larger of two bounds.

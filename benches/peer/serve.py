@@ -17,7 +17,7 @@ class Server:
         self.subject = None
 
     def hello(self):
-        return {"torch": torch.__version__, "threads": torch.get_num_threads(), "cpu": measure.cpu()}
+        return {"torch": torch.__version__, "threads": torch.get_num_threads()}
 
     def attention(self, part, mix, form, length, batch, d_model, heads, causal):
         self.subject = None

@@ -84,19 +84,13 @@ impl Ratio {
     }
 }
 
-/// Where and with what a comparison was made: the last columns of its CSV.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// With what a comparison was made: the last columns of its own.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// Threads of either.
     pub threads: i32,
-    /// The processor's name.
-    pub cpu: String,
     /// PyTorch's version.
     pub torch: String,
-    /// Ours.
-    pub version: &'static str,
-    /// What was typed.
-    pub command: String,
 }
 
 /// A line of results/bench/attention.csv.
@@ -129,10 +123,7 @@ pub struct AttentionRow {
     pub product_rate: f64,
     pub copy_rate: f64,
     pub threads: i32,
-    pub cpu: String,
     pub torch: String,
-    pub version: &'static str,
-    pub command: String,
 }
 
 #[derive(Deserialize)]
@@ -209,10 +200,7 @@ pub fn attention(
             product_rate: machine.product_rate,
             copy_rate: machine.copy_rate,
             threads: setting.threads,
-            cpu: setting.cpu.clone(),
             torch: setting.torch.clone(),
-            version: setting.version,
-            command: setting.command.clone(),
         });
     }
     Ok(rows)
@@ -263,10 +251,7 @@ pub struct TrainRow {
     pub product_rate: f64,
     pub copy_rate: f64,
     pub threads: i32,
-    pub cpu: String,
     pub torch: String,
-    pub version: &'static str,
-    pub command: String,
 }
 
 #[derive(Deserialize)]
@@ -373,10 +358,7 @@ pub fn training(
         product_rate: machine.product_rate,
         copy_rate: machine.copy_rate,
         threads: setting.threads,
-        cpu: setting.cpu.clone(),
         torch: setting.torch.clone(),
-        version: setting.version,
-        command: setting.command.clone(),
     })
 }
 

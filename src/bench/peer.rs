@@ -36,8 +36,6 @@ pub struct About {
     pub torch: String,
     /// Threads of one operation.
     pub threads: i32,
-    /// The processor's name.
-    pub cpu: String,
 }
 
 /// A request that the peer can't take, such as a fused form of a function that PyTorch has none for.
@@ -66,7 +64,7 @@ impl Peer {
         // That of our own start would override what was asked for.
         command.arg("serve").env_remove("OMP_NUM_THREADS");
         let process = Process::start(&mut command, "the peer".to_string()).context(ADVICE)?;
-        let mut peer = Peer { process, about: About { torch: String::new(), threads: 0, cpu: String::new() } };
+        let mut peer = Peer { process, about: About { torch: String::new(), threads: 0 } };
         let about: About = peer.ask("hello", Value::Object(Default::default())).with_context(|| {
             format!("no peer to compare with: {} could not run PyTorch; {ADVICE}", python.display())
         })?;

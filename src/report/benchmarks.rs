@@ -13,11 +13,14 @@ use std::path::Path;
 
 /// Lengths whose ratios are drawn, where they were measured.
 const DRAWN: [u64; 2] = [256, 1024];
+/// What of attention is compared.
+const PARTS: [&str; 2] = ["core", "layer"];
 
 /// All benchmarks; parts without a file are empty.
 #[derive(Debug, Clone, Default)]
 pub struct Benchmarks {
-    attention: Sheets<AttentionRow>,
+    /// By the names of [`PARTS`].
+    attention: [Sheets<AttentionRow>; 2],
     train: Sheets<TrainRow>,
     decode: Sheets<DecodeRow>,
     growth: Grown,
@@ -34,10 +37,12 @@ impl Benchmarks {
             let path = folder.join(name);
             Ok(if path.is_file() { Grown::new(read_time(&path, Tail::Growing)?) } else { Grown::default() })
         };
+        let attention = |part: &str| {
+            let files = ["attention.csv", "compile.csv", "layer.csv"];
+            Sheets::joined(files.map(|name| read_attention(&folder.join(name), part)))
+        };
         Ok(Benchmarks {
-            attention: Sheets::joined(
-                ["attention.csv", "compile.csv", "layer.csv"].map(|name| read_attention(&folder.join(name))),
-            )?,
+            attention: [attention(PARTS[0])?, attention(PARTS[1])?],
             train: read_train(&folder.join("train.csv"))?,
             decode: read_decode(&folder.join("decode.csv"))?,
             growth: grown("growth.csv")?,
@@ -48,8 +53,8 @@ impl Benchmarks {
     /// Each table with its figures; none where nothing was measured.
     pub fn parts(&self) -> Vec<(Table, Vec<Figure>)> {
         let mut parts = Vec::new();
-        for part in ["core", "layer"] {
-            parts.extend(bench::attention(&self.attention, part).map(|table| (table, self.attention_figures(part))));
+        for (part, sheet) in PARTS.iter().zip(&self.attention) {
+            parts.extend(bench::attention(sheet, part).map(|table| (table, attention_figures(sheet, part))));
         }
         parts.extend(bench::train(&self.train).map(|table| (table, self.train_figures())));
         parts.extend(bench::decode(&self.decode).map(|table| (table, self.decode_figures())));
@@ -58,31 +63,6 @@ impl Benchmarks {
             bench::batch(&self.batch).map(|table| (table, growth::by_batch(&self.batch).into_iter().collect())),
         );
         parts
-    }
-
-    fn attention_figures(&self, part: &str) -> Vec<Figure> {
-        let rows: Vec<&AttentionRow> =
-            self.attention.rows.iter().filter(|row| row.part == part && row.backward).collect();
-        let mut lengths: Vec<u64> = rows.iter().map(|row| row.length).collect();
-        lengths.sort_unstable();
-        lengths.dedup();
-        if lengths.iter().any(|length| DRAWN.contains(length)) {
-            lengths.retain(|length| DRAWN.contains(length));
-        }
-        let panels: Vec<Ratios> = lengths
-            .iter()
-            .map(|length| {
-                let rows = rows.iter().filter(|row| row.length == *length);
-                let batch = rows.clone().next().map_or(0, |row| row.batch);
-                panel(
-                    format!("length {length}, batch {batch}"),
-                    rows.map(|row| (row.mix.clone(), &row.mix, &row.against)),
-                )
-            })
-            .collect();
-        let what = if part == "core" { "Attention core" } else { "Attention layer" };
-        let title = format!("{what}, forward + backward: PyTorch's time over ours");
-        ratios::figure(&format!("attention-{part}-ratio"), &title, &panels).into_iter().collect()
     }
 
     fn train_figures(&self) -> Vec<Figure> {
@@ -122,6 +102,27 @@ impl Benchmarks {
             .collect();
         ratios::figure("decode-ratio", "Decoding: PyTorch's time over ours", &panels).into_iter().collect()
     }
+}
+
+fn attention_figures(sheet: &Sheets<AttentionRow>, part: &str) -> Vec<Figure> {
+    let rows: Vec<&AttentionRow> = sheet.rows.iter().filter(|row| row.backward).collect();
+    let mut lengths: Vec<u64> = rows.iter().map(|row| row.length).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    if lengths.iter().any(|length| DRAWN.contains(length)) {
+        lengths.retain(|length| DRAWN.contains(length));
+    }
+    let panels: Vec<Ratios> = lengths
+        .iter()
+        .map(|length| {
+            let rows = rows.iter().filter(|row| row.length == *length);
+            let batch = rows.clone().next().map_or(0, |row| row.batch);
+            panel(format!("length {length}, batch {batch}"), rows.map(|row| (row.mix.clone(), &row.mix, &row.against)))
+        })
+        .collect();
+    let what = if part == "core" { "Attention core" } else { "Attention layer" };
+    let title = format!("{what}, forward + backward: PyTorch's time over ours");
+    ratios::figure(&format!("attention-{part}-ratio"), &title, &panels).into_iter().collect()
 }
 
 /// Comparisons by label, in the order of the paper's mixes.

@@ -1,5 +1,6 @@
 //! What `bench attention` measured over lengths or batches, by mix.
 
+use super::read::bench::measured_by;
 use super::read::cost::TimeRow;
 use super::results::row_key;
 use super::statistics::exponent;
@@ -102,6 +103,14 @@ impl Grown {
         places.sort_unstable();
         places.dedup();
         places
+    }
+
+    /// What was typed, as sentences.
+    pub fn commands(&self) -> Vec<String> {
+        let mut commands: Vec<&str> = self.rows.iter().map(|row| row.command.as_str()).collect();
+        commands.retain(|command| !command.is_empty());
+        commands.dedup();
+        commands.into_iter().map(measured_by).collect()
     }
 
     /// Sizes and machine, for people: the batch when it is the length that grows, else the length.

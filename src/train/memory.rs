@@ -24,8 +24,7 @@ pub fn peak_above<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Optio
 }
 
 /// Lets the allocator keep large blocks that were freed: a training step takes the same ones again and again, and getting
-/// them from the system each time costs a page fault for every 4 KiB. Small blocks are merged when they are freed, and not all
-/// at once whenever a large one is.
+/// them from the system each time costs a page fault for every 4 KiB.
 pub fn keep_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt only sets thresholds of the allocator.
@@ -35,7 +34,6 @@ pub fn keep_freed() {
             libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
         }
         libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
-        libc::mallopt(libc::M_MXFAST, 0);
     }
 }
 

@@ -33,7 +33,11 @@ fn attention_has_ratios_shares_and_memory() {
     assert_eq!(line(&core, &["1024", "D+V"])[..8], mixture);
     let forward = core.split("\n\n").find(|block| block.contains("| forward: our ms")).unwrap();
     assert_eq!(line(forward, &["64", "R"])[..4], ["6.40", "3.36", "1.86", "1.15"]);
-    assert!(core.contains("Measured by `synthesizer bench compare attention --made-up`."), "{core}");
+    // each part by its own command
+    let command = |part: &str| format!("Measured by `synthesizer bench compare attention --part {part}`.");
+    assert!(core.contains(&command("core")) && !core.contains(&command("layer")), "{core}");
+    let page = work.read("plots/bench/index.html");
+    assert!(page.contains("by <code>synthesizer bench compare attention --part layer</code>."), "{page}");
     assert!(
         core.contains("h 8, Made-up CPU, 2 threads, PyTorch 2.11.0") && core.contains("4 at length 1024"),
         "{core}"
@@ -47,10 +51,10 @@ fn attention_has_ratios_shares_and_memory() {
 #[test]
 fn training_and_decoding_have_rates_and_ratios() {
     let work = reported();
-    // 8000, 8100 and 8200 tokens/s; 60 of 80 MB
+    // 8000, 8100 and 8200 tokens/s; 0.60, 0.66 and 0.72 of the product rate; 60 of 80 MB
     let train = work.read("results/bench/train.md");
-    assert_eq!(line(&train, &["English-German", "V"]), ["8100", "1.80", "1.15", "1.00", "0.75"]);
-    assert_eq!(line(&train, &["News", "D+V"]), ["20050", "1.52", "0.97", "", "0.75"]);
+    assert_eq!(line(&train, &["English-German", "V"]), ["8100", "1.80", "1.15", "1.00", "66", "0.75"]);
+    assert_eq!(line(&train, &["News", "D+V"]), ["20050", "1.52", "0.97", "", "63", "0.75"]);
     let decode = work.read("results/bench/decode.md");
     assert_eq!(line(&decode, &["V.control-s1, untrained", "V", "4"]), ["125.0", "2500", "5.50", "3"]);
     assert_eq!(line(&decode, &["R-s1", "R", "1"]), ["500.0", "10000", "", ""]);
@@ -67,7 +71,8 @@ fn exponents_are_fitted_over_the_long_lengths() {
     let v = line(&growth, &["V"]);
     assert_eq!([&v[4], &v[6]], ["3.02", "8.19"]);
     assert!(growth.contains("over lengths 256, 512, 1024, 2048."), "{growth}");
-    assert!(growth.contains("batch 4, d 512, h 8, cpu, 2 threads, causal but for Lin and FFT."), "{growth}");
+    assert!(growth.contains("batch 4, d 512, h 8, Made-up CPU, 2 threads, causal but for Lin and FFT."), "{growth}");
+    assert!(growth.contains("Measured by `synthesizer bench attention --made-up`."), "{growth}");
     let svg = work.read("plots/bench/growth-time.svg");
     for label in ["V: L^1.20", "V: L^1.50", "Mixer: L^2.15"] {
         assert!(svg.contains(&format!(">\n{label}\n<")), "{label}");

@@ -1,6 +1,7 @@
 //! `synthesizer bench attention`.
 
-use super::{create, milliseconds};
+use super::milliseconds;
+use super::sheet::Sheet;
 use crate::attention::Form;
 use crate::bench::attention::{measure, Options, Part, Pass, Row};
 use crate::bench::sampling::Limits;
@@ -83,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let options: Vec<Options> = args.batch.iter().map(of_batch).collect();
     // Before the file is opened, which empties it.
     options.iter().try_for_each(Options::check)?;
-    let mut file = args.csv.as_deref().map(create).transpose()?;
+    let mut sheet = Sheet::create(args.csv.as_deref())?;
     let rows = measure(&options, |rows| {
         for row in rows {
             eprintln!(
@@ -96,13 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 milliseconds(row.median_seconds)
             );
         }
-        if let Some(writer) = &mut file {
-            for row in rows {
-                writer.serialize(row).map_err(std::io::Error::from)?;
-            }
-            writer.flush()?;
-        }
-        Ok(())
+        sheet.keep(rows)
     })?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);

@@ -1,7 +1,8 @@
 //! `synthesizer bench compare`: ours against PyTorch, in turn.
 
+use super::sheet::{cpu, Sheet};
 use super::train::runs;
-use super::{create, milliseconds, rates};
+use super::{milliseconds, rates};
 use crate::attention::Form;
 use crate::bench::attention::{Options, Part, Pass};
 use crate::bench::compare::{self, Against, AttentionRow, Setting, TrainRow};
@@ -13,7 +14,6 @@ use crate::cli::cost::usual_mixes;
 use crate::experiment::{Mix, Run};
 use crate::train::memory;
 use anyhow::{Context, Result};
-use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tch::Device;
@@ -100,7 +100,7 @@ struct TrainArgs {
     #[arg(long = "mix", value_name = "MIX")]
     mixes: Vec<Mix>,
     /// Turns of four steps each; one more comes first and is left out
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
     turns: u64,
 }
 
@@ -117,7 +117,7 @@ struct Peers {
     common: Common,
     running: HashMap<bool, Peer>,
     setting: Setting,
-    file: Option<csv::Writer<std::fs::File>>,
+    sheet: Sheet,
 }
 
 impl Peers {
@@ -128,9 +128,9 @@ impl Peers {
         }
         memory::keep_freed();
         let threads = tch::get_num_threads();
-        let file = common.csv.as_deref().map(create).transpose()?;
+        let sheet = Sheet::create(common.csv.as_deref())?;
         let mut running = HashMap::new();
-        let (mut cpu, mut torch) = (String::new(), String::new());
+        let mut torch = String::new();
         for against in &common.against {
             let keeps_freed = against.keeps_freed();
             if running.contains_key(&keeps_freed) {
@@ -142,24 +142,11 @@ impl Peers {
                 threads,
                 keeps_freed,
             })?;
-            (cpu, torch) = (peer.about.cpu.clone(), peer.about.torch.clone());
+            torch.clone_from(&peer.about.torch);
             running.insert(keeps_freed, peer);
         }
-        let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-        let command = format!("synthesizer {command}");
-        let setting = Setting { threads, cpu, torch, version: env!("CARGO_PKG_VERSION"), command };
-        eprintln!("{}, {} threads, PyTorch {}", setting.cpu, setting.threads, setting.torch);
-        Ok(Peers { common, running, setting, file })
-    }
-
-    fn keep(&mut self, rows: &[impl Serialize]) -> Result<()> {
-        if let Some(writer) = &mut self.file {
-            for row in rows {
-                writer.serialize(row)?;
-            }
-            writer.flush()?;
-        }
-        Ok(())
+        eprintln!("{}, {threads} threads, PyTorch {torch}", cpu());
+        Ok(Peers { common, running, setting: Setting { threads, torch }, sheet })
     }
 }
 
@@ -206,7 +193,7 @@ fn attention(args: AttentionArgs) -> Result<()> {
                 for row in &rows[first..] {
                     eprintln!("length {length:>5}  {:<5}  {mix:<6} {}", part.name(), brief(row));
                 }
-                peers.keep(&rows[first..])?;
+                peers.sheet.keep(&rows[first..])?;
             }
         }
     }
@@ -317,7 +304,7 @@ fn train_all(
                 Err(error) => return Err(error.context(format!("{title}, {}", run.mix))),
             };
             eprintln!("{title}  {:<4} {:<7} {:.2}", row.mix, against.name(), row.ratio);
-            peers.keep(std::slice::from_ref(&row))?;
+            peers.sheet.keep(std::slice::from_ref(&row))?;
             rows.push(row);
         }
     }

@@ -3,12 +3,11 @@
 mod attention;
 mod compare;
 mod decode;
+mod sheet;
 mod train;
 
 use crate::bench::roofline::Machine;
-use anyhow::Context;
 use clap::Subcommand;
-use std::path::Path;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -54,16 +53,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         What::Train(args) => train::run(args),
         What::Compare(args) => compare::run(args),
     }
-}
-
-/// Opened before anything is measured.
-fn create(path: &Path) -> anyhow::Result<csv::Writer<std::fs::File>> {
-    let made = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        Some(folder) => std::fs::create_dir_all(folder),
-        None => Ok(()),
-    };
-    let file = made.and_then(|()| std::fs::File::create(path));
-    Ok(csv::Writer::from_writer(file.with_context(|| format!("cannot write {}", path.display()))?))
 }
 
 /// Three digits that mean something, at most.

@@ -1,6 +1,7 @@
 //! `synthesizer bench train`.
 
-use super::{create, milliseconds, rates};
+use super::sheet::Sheet;
+use super::{milliseconds, rates};
 use crate::bench::roofline::Machine;
 use crate::bench::train::{Row, Subject};
 use crate::cli::columns::lay_out;
@@ -52,7 +53,7 @@ pub fn run(args: Args) -> Result<()> {
     }
     memory::keep_freed();
     let machine = Machine::measure(device)?;
-    let mut file = args.csv.as_deref().map(create).transpose()?;
+    let mut sheet = Sheet::create(args.csv.as_deref())?;
     let mut rows: Vec<Row> = Vec::new();
     for (title, run) in &runs {
         let task = task::build(run, device).with_context(|| format!("{title}, {}", run.mix))?;
@@ -68,10 +69,7 @@ pub fn run(args: Args) -> Result<()> {
         // There is at least one sample, by the option's range.
         let Some(row) = subject.row(title, &samples, peak, &machine) else { continue };
         eprintln!("{title}  {}  {:.0} tokens/s", row.mix, row.tokens_per_second);
-        if let Some(writer) = &mut file {
-            writer.serialize(&row)?;
-            writer.flush()?;
-        }
+        sheet.keep(std::slice::from_ref(&row))?;
         rows.push(row);
     }
     if args.json {

@@ -44,7 +44,7 @@ impl Exporter for Html {
         text += "</tbody>\n</table>\n</div>\n";
         text += &format!("<figcaption>{}", escape(&table.caption));
         if !table.notes.is_empty() {
-            let notes: String = table.notes.iter().map(|n| format!("<li>{}</li>\n", escape(n))).collect();
+            let notes: String = table.notes.iter().map(|note| format!("<li>{}</li>\n", prose(note))).collect();
             text += &format!("\n<ul>\n{notes}</ul>");
         }
         text + "</figcaption>\n</figure>\n"
@@ -67,7 +67,32 @@ fn class(table: &Table, at: usize) -> String {
     }
 }
 
+/// Sentences as HTML, what stands between backticks as code.
+fn prose(text: &str) -> String {
+    let mut parts = text.split('`');
+    let mut shown = escape(parts.next().unwrap_or_default());
+    while let Some(code) = parts.next() {
+        shown += &match parts.next() {
+            Some(after) => format!("<code>{}</code>{}", escape(code), escape(after)),
+            None => format!("`{}", escape(code)),
+        };
+    }
+    shown
+}
+
 /// Text as HTML shows it unchanged.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prose;
+
+    #[test]
+    fn backticks_mark_code() {
+        assert_eq!(prose("By `a <b>` & `c`."), "By <code>a &lt;b&gt;</code> &amp; <code>c</code>.");
+        assert_eq!(prose("one ` alone"), "one ` alone");
+        assert_eq!(prose("none"), "none");
+    }
 }

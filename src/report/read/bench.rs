@@ -1,6 +1,6 @@
 //! `attention.csv`, `train.csv` and `decode.csv` of the benchmarks: ours and PyTorch, measured in turn.
 
-use super::cost::is_backward;
+use super::cost::{is_backward, processor};
 use super::{Row, Sheet, Tail};
 use crate::report::error::Result;
 use std::path::Path;
@@ -26,8 +26,6 @@ pub struct Against {
 /// A line of `attention.csv`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttentionRow {
-    /// `core` or `layer`.
-    pub part: String,
     /// The mix.
     pub mix: String,
     /// L.
@@ -122,8 +120,8 @@ impl<T> Default for Sheets<T> {
     }
 }
 
-/// Reads a file if it is there. It may be still being written.
-fn read<T>(path: &Path, required: &[&str], line: impl Fn(&Row) -> Result<T>) -> Result<Sheets<T>> {
+/// Reads the lines of a file, if it is there, of which `line` makes something. It may be still being written.
+fn read<T>(path: &Path, required: &[&str], line: impl Fn(&Row) -> Result<Option<T>>) -> Result<Sheets<T>> {
     if !path.is_file() {
         return Ok(Sheets::default());
     }
@@ -131,7 +129,8 @@ fn read<T>(path: &Path, required: &[&str], line: impl Fn(&Row) -> Result<T>) -> 
     let mut found = Sheets::default();
     let (mut settings, mut commands): (Vec<String>, Vec<String>) = Default::default();
     for row in sheet.rows() {
-        found.rows.push(line(&row)?);
+        let Some(made) = line(&row)? else { continue };
+        found.rows.push(made);
         let setting = setting(&row);
         if !settings.contains(&setting) {
             settings.push(setting);
@@ -142,17 +141,27 @@ fn read<T>(path: &Path, required: &[&str], line: impl Fn(&Row) -> Result<T>) -> 
         }
     }
     found.about = settings;
-    found.about.extend(commands.iter().map(|command| format!("Measured by `{command}`.")));
+    found.about.extend(commands.iter().map(|command| measured_by(command)));
     Ok(found)
+}
+
+/// A note on the command that measured something.
+pub fn measured_by(command: &str) -> String {
+    format!("Measured by `{command}`.")
 }
 
 /// Sizes and machine of a line, as a sentence.
 fn setting(row: &Row) -> String {
-    let named =
-        [("d ", "d_model", ""), ("h ", "heads", ""), ("", "cpu", ""), ("", "device", ""), ("", "threads", " threads")];
+    let named = [
+        ("d ", row.text("d_model"), ""),
+        ("h ", row.text("heads"), ""),
+        ("", processor(row), ""),
+        ("", row.text("threads"), " threads"),
+        ("PyTorch ", row.text("torch"), ""),
+        ("synthesizer ", row.text("version"), ""),
+    ];
     let mut parts: Vec<String> = Vec::new();
-    for (before, column, after) in named.iter().chain(&[("PyTorch ", "torch", ""), ("synthesizer ", "version", "")]) {
-        let text = row.text(column);
+    for (before, text, after) in named {
         if !text.is_empty() {
             parts.push(format!("{before}{text}{after}"));
         }
@@ -172,12 +181,14 @@ fn against(row: &Row) -> Result<Against> {
     })
 }
 
-/// Reads `attention.csv`; nothing where there is none.
-pub fn read_attention(path: &Path) -> Result<Sheets<AttentionRow>> {
+/// Reads the lines of `core` or `layer` in an `attention.csv`; nothing where there is none.
+pub fn read_attention(path: &Path, part: &str) -> Result<Sheets<AttentionRow>> {
     let required = ["part", "mix", "length", "batch", "pass", "peer", "allocator", "our_seconds", "ratio"];
     read(path, &required, |row| {
-        Ok(AttentionRow {
-            part: row.value("part")?,
+        if row.text("part") != part {
+            return Ok(None);
+        }
+        Ok(Some(AttentionRow {
             mix: row.value("mix")?,
             length: row.value("length")?,
             batch: row.value("batch")?,
@@ -186,7 +197,7 @@ pub fn read_attention(path: &Path) -> Result<Sheets<AttentionRow>> {
             our_seconds: row.value("our_seconds")?,
             product_share: row.value("product_share")?,
             least_seconds: row.value("least_seconds")?,
-        })
+        }))
     })
 }
 
@@ -195,14 +206,14 @@ pub fn read_train(path: &Path) -> Result<Sheets<TrainRow>> {
     let required =
         ["experiment", "mix", "peer", "allocator", "our_tokens_per_second", "peer_tokens_per_second", "ratio"];
     read(path, &required, |row| {
-        Ok(TrainRow {
+        Ok(Some(TrainRow {
             experiment: row.value("experiment")?,
             mix: row.value("mix")?,
             against: against(row)?,
             our_rate: row.value("our_tokens_per_second")?,
             peer_rate: row.value("peer_tokens_per_second")?,
             product_share: row.optional("product_share")?,
-        })
+        }))
     })
 }
 
@@ -210,7 +221,7 @@ pub fn read_train(path: &Path) -> Result<Sheets<TrainRow>> {
 pub fn read_decode(path: &Path) -> Result<Sheets<DecodeRow>> {
     read(path, &["run", "mix", "beam", "sentences_per_second", "tokens_per_second"], |row| {
         let ratio: Option<f64> = row.optional("ratio")?;
-        Ok(DecodeRow {
+        Ok(Some(DecodeRow {
             run: row.value("run")?,
             mix: row.value("mix")?,
             is_trained: row.optional("trained")?.unwrap_or(true),
@@ -225,6 +236,6 @@ pub fn read_decode(path: &Path) -> Result<Sheets<DecodeRow>> {
                 peer_memory: None,
             }),
             differing: row.optional("differing")?,
-        })
+        }))
     })
 }

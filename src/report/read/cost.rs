@@ -56,6 +56,8 @@ pub struct TimeRow {
     pub high_seconds: Option<f64>,
     /// Peak memory, bytes.
     pub peak_memory_bytes: Option<u64>,
+    /// What was typed; empty where the file does not say.
+    pub command: String,
 }
 
 /// Reads `cost.csv`.
@@ -101,7 +103,7 @@ pub fn read_time(path: &Path, tail: Tail) -> Result<Vec<TimeRow>> {
             let threads = row.optional::<u64>("threads")?;
             let threads = threads.map(|threads| format!("{threads} thread{}", if threads == 1 { "" } else { "s" }));
             let (batch, sizes) = (named("batch", "batch"), [named("d", "d_model"), named("h", "heads")]);
-            let machine = [word(row.text("device")), threads];
+            let machine = [word(processor(&row)), threads];
             let join =
                 |parts: &[&[Option<String>]]| parts.concat().into_iter().flatten().collect::<Vec<String>>().join(", ");
             Ok(TimeRow {
@@ -117,9 +119,18 @@ pub fn read_time(path: &Path, tail: Tail) -> Result<Vec<TimeRow>> {
                 low_seconds: row.optional("low_seconds")?,
                 high_seconds: row.optional("high_seconds")?,
                 peak_memory_bytes: row.optional("peak_memory_bytes")?,
+                command: row.text("command").to_string(),
             })
         })
         .collect()
+}
+
+/// What a line was measured on: a CUDA device, or the CPU by its name where the file has that.
+pub(super) fn processor<'a>(row: &Row<'a>) -> &'a str {
+    match (row.text("device"), row.text("cpu")) {
+        ("cpu" | "", cpu) if !cpu.is_empty() => cpu,
+        (device, _) => device,
+    }
 }
 
 /// Whether the column `pass` names the pass with gradients.

@@ -72,17 +72,15 @@ fn memory<'a>(mut comparisons: impl Iterator<Item = &'a Against>) -> Option<Cell
 
 /// The core or the layer against PyTorch; none without such lines.
 pub fn attention(sheet: &Sheets<AttentionRow>, part: &str) -> Option<Table> {
-    let of_part: Vec<&AttentionRow> = sheet.rows.iter().filter(|row| row.part == part).collect();
-    of_part.first()?;
-    let mut groups = grouped(&of_part, |row| (row.length, &row.mix));
+    sheet.rows.first()?;
+    let mut groups = grouped(&sheet.rows, |row| (row.length, &row.mix));
     groups.sort_by_key(|group| (group[0].length, paper_order(&group[0].mix)));
     let mut builder = Builder::new(&groups);
     builder.name("Length", "length", |group| group[0].length.to_string());
     builder.name("Mix", "mix", |group| group[0].mix.clone());
     for (backward, pass, key) in [(true, "forward + backward", "backward"), (false, "forward", "forward")] {
         // Ours is measured anew against each form: what is said of ours alone is of the first.
-        let of =
-            |group: &[&&AttentionRow]| group.iter().find(|row| row.backward == backward).map(|row| (**row).clone());
+        let of = |group: &[&AttentionRow]| group.iter().find(|row| row.backward == backward).map(|row| (*row).clone());
         builder.number((pass, "our ms", &format!("{key}.our_ms")), |group| {
             Some(Cell::Significant(of(group)?.our_seconds * 1e3, 3))
         });
@@ -107,11 +105,11 @@ pub fn attention(sheet: &Sheets<AttentionRow>, part: &str) -> Option<Table> {
     } else {
         "The attention layer with its projections"
     };
-    let batches = grouped(&of_part, |row| row.length);
+    let batches = grouped(&sheet.rows, |row| row.length);
     let batches: Vec<String> =
         batches.iter().map(|group| format!("{} at length {}", group[0].batch, group[0].length)).collect();
     let mut notes = vec![
-        legend(of_part.iter().map(|row| &row.against)),
+        legend(sheet.rows.iter().map(|row| &row.against)),
         "% of product rate: the operations that cannot be left out over our time, as a share of the machine's rate of matrix products; \
          % of roofline: the least time that the machine's rates of products and copies allow, as a share of ours. Memory: most of a pass \
          above weights and input."
@@ -200,10 +198,11 @@ pub fn growth(grown: &Grown) -> Option<Table> {
     }
     let fitted: Vec<String> =
         grown.places(true).into_iter().filter(|length| *length >= FIT_FROM).map(|length| length.to_string()).collect();
-    let notes = vec![
+    let mut notes = vec![
         format!("Exponents: the slope of the logarithm of the median time, or of the peak memory, on that of the length, by least squares over lengths {}.", fitted.join(", ")),
         format!("{}.", grown.setting(true)),
     ];
+    notes.extend(grown.commands());
     Some(builder.table("growth", "How time and memory of the attention layer grow with the length L.".into(), notes))
 }
 
@@ -222,5 +221,6 @@ pub fn batch(grown: &Grown) -> Option<Table> {
         }
     }
     let caption = "Tokens a second of the attention layer by sequences in a batch B.";
-    Some(builder.table("batch", caption.into(), vec![format!("{}.", grown.setting(false))]))
+    let notes = [vec![format!("{}.", grown.setting(false))], grown.commands()].concat();
+    Some(builder.table("batch", caption.into(), notes))
 }

@@ -1,0 +1,63 @@
+//! The CSV file of a benchmark.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::fs::File;
+use std::path::Path;
+
+/// A file whose every line ends with where and how it was measured; or no file, which takes lines too.
+pub(super) struct Sheet {
+    file: Option<csv::Writer<File>>,
+    origin: Origin,
+}
+
+/// The last columns.
+#[derive(Serialize)]
+struct Origin {
+    /// The processor's name.
+    cpu: String,
+    /// Ours.
+    version: &'static str,
+    /// What was typed.
+    command: String,
+}
+
+impl Sheet {
+    /// Makes the file, and its folder: before anything is measured.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn create(path: Option<&Path>) -> Result<Sheet> {
+        let make = |path: &Path| {
+            let made = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                Some(folder) => std::fs::create_dir_all(folder),
+                None => Ok(()),
+            };
+            let file = made.and_then(|()| File::create(path));
+            file.map(csv::Writer::from_writer).with_context(|| format!("cannot write {}", path.display()))
+        };
+        let typed = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+        let (version, command) = (env!("CARGO_PKG_VERSION"), format!("synthesizer {typed}"));
+        Ok(Sheet { file: path.map(make).transpose()?, origin: Origin { cpu: cpu(), version, command } })
+    }
+
+    /// Writes lines, so that they stay if the next are never measured.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn keep(&mut self, rows: &[impl Serialize]) -> std::io::Result<()> {
+        let Some(writer) = &mut self.file else { return Ok(()) };
+        for row in rows {
+            writer.serialize((row, &self.origin)).map_err(std::io::Error::from)?;
+        }
+        writer.flush()
+    }
+}
+
+/// The processor's name, by Linux; elsewhere its architecture.
+pub(super) fn cpu() -> String {
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut lines = about.lines().filter_map(|line| line.split_once(':'));
+    let name = lines.find(|(key, _)| key.trim() == "model name").map(|(_, name)| name.trim().to_string());
+    name.unwrap_or_else(|| std::env::consts::ARCH.to_string())
+}
