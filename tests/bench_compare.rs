@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use synthesizer::bench::train::Subject;
+use synthesizer::experiment::Experiment;
 
 /// Answers as the peer does: 0.25 s for every run, 3 MiB of memory, no fused form of R+V.
 const PEER: &str = r#"
@@ -123,21 +125,63 @@ fn a_peer_that_cannot_be_compared_with_is_refused() {
     assert!(text.contains("nothing.py: run this in the repository's folder; `make bench` makes the peer"), "{text}");
 }
 
+const TOY: &str = "title = \"Toy\"\ntask = \"translation\"\nmix = \"V\"\n[data]\ncorpus = \"reverse\"\nvocabulary = 270\nmax_tokens = 24\n\
+     [model]\nd_model = 16\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 32\nmax_length = 32\ndropout = 0.0\n\
+     attention_dropout = 0.0\nrelu_dropout = 0.0\n[train]\nsteps = 9\nbatch_tokens = 256\nwarmup = 2\n";
+
 /// Losses and numbers of parameters are compared before anything is timed.
 #[test]
 fn another_model_is_not_compared_with() {
     let folder = tempfile::tempdir().unwrap();
     let script = peer(folder.path(), PEER);
     let toml = folder.path().join("toy.toml");
-    std::fs::write(
-        &toml,
-        "task = \"translation\"\nmix = \"V\"\n[data]\ncorpus = \"reverse\"\nvocabulary = 270\nmax_tokens = 24\n\
-         [model]\nd_model = 16\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 32\nmax_length = 32\n\
-         [train]\nsteps = 9\nbatch_tokens = 256\nwarmup = 2\n",
-    )
-    .unwrap();
+    std::fs::write(&toml, TOY).unwrap();
     let output = compare(&script, &["train", toml.to_str().unwrap(), "--threads=1"]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("V: the peer's model has 7 parameters, ours "), "{text}");
+}
+
+/// A peer with our losses, whose steps take 2 s each.
+#[test]
+fn a_training_step_is_compared_by_its_tokens_a_second() {
+    std::env::set_var("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = Experiment::parse(Path::new("toy.toml"), TOY).unwrap();
+    let run = experiment.plan(Path::new("results")).unwrap().runs.remove(0).run;
+    let task = synthesizer::task::build(&run, tch::Device::Cpu).unwrap();
+    let parameters = synthesizer::model::count_parameters(task.variables()).1;
+    let mut subject = Subject::new(&run, task.as_ref(), 4).unwrap();
+    let losses: Vec<f64> = (0..4).map(|_| subject.step().unwrap().loss).collect();
+    let text = PEER.replace("\"parameters\": 7", &format!("\"parameters\": {parameters}")).replace(
+        "*) echo '{\"error",
+        &format!(
+            "*'\"do\":\"steps\"'*) echo '{{\"seconds\": [[1,1,0,2],[1,1,0,2],[1,1,0,2],[1,1,0,2]], \"losses\": {losses:?}}}' ;;\n\
+             *'\"do\":\"step_memory\"'*) echo '{{\"bytes\": 4194304}}' ;;\n    *) echo '{{\"error"
+        ),
+    );
+    let script = peer(folder.path(), &text);
+    let (toml, csv) = (folder.path().join("toy.toml"), folder.path().join("train.csv"));
+    std::fs::write(&toml, TOY).unwrap();
+    let arguments = ["--threads=1", "--turns=2", "--against=eager", "--csv", csv.to_str().unwrap()];
+    let output = compare(&script, &[&["train", toml.to_str().unwrap()], &arguments[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let mut reader = csv::Reader::from_path(&csv).unwrap();
+    let columns = "experiment,mix,parameters,peer,allocator,peer_seconds,our_seconds,peer_tokens_per_second,our_tokens_per_second,\
+                   ratio,ratio_low,ratio_high,steps,product_share,least_seconds,peer_peak_memory_bytes,our_peak_memory_bytes,\
+                   product_rate,copy_rate,threads,torch,cpu,version,command";
+    let header: Vec<String> = reader.headers().unwrap().iter().map(String::from).collect();
+    assert_eq!(header.join(","), columns);
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+    let [row] = &rows[..] else { panic!("one run, one form: {rows:?}") };
+    let cell = |name: &str| &row[header.iter().position(|column| column == name).unwrap()];
+    let number = |name: &str| cell(name).parse::<f64>().unwrap();
+    assert_eq!(["experiment", "mix", "peer", "allocator"].map(cell), ["Toy", "V", "eager", "kept"]);
+    assert_eq!([number("peer_seconds"), number("steps"), number("peer_peak_memory_bytes")], [2.0, 8.0, 4194304.0]);
+    let ratio = number("our_tokens_per_second") / number("peer_tokens_per_second");
+    assert!((number("ratio") / ratio - 1.0).abs() < 1e-9 && ratio > 1.0, "{row:?}");
+    // eight steps of at most 256 tokens a side in 16 s
+    assert!((8.0..128.0).contains(&number("peer_tokens_per_second")), "{row:?}");
+    assert!(number("least_seconds") > 0.0 && number("least_seconds") < number("our_seconds"), "{row:?}");
+    assert!((0.0..1.0).contains(&number("product_share")), "{row:?}");
 }

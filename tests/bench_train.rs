@@ -7,7 +7,7 @@ use common::workplace::{toy, Workplace};
 use safetensors::SafeTensors;
 use std::path::Path;
 use std::process::Output;
-use synthesizer::bench::roofline::training_step;
+use synthesizer::bench::roofline::{training_step, Batch};
 use synthesizer::bench::train::Subject;
 use synthesizer::experiment::Experiment;
 
@@ -43,7 +43,10 @@ fn shares_of_the_time_are_whole_and_nothing_else_is_written() {
         let number = |column: usize| row[column].parse::<f64>().unwrap();
         assert_eq!([&row[3], &row[13], &row[14]], ["4", "cpu", "1"]);
         assert!(row[21].starts_with("synthesizer bench train toy.toml"), "{row:?}");
-        assert!((8..12).map(number).sum::<f64>() - 1.0 < 1e-9 && (8..12).all(|share| number(share) > 0.0), "{row:?}");
+        assert!(
+            ((8..12).map(number).sum::<f64>() - 1.0).abs() < 1e-9 && (8..12).all(|share| number(share) > 0.0),
+            "{row:?}"
+        );
         assert!(number(8) < number(9) + number(10), "batches take longer than the model: {row:?}");
         // A step cannot take less than the least, which is the larger of two bounds.
         assert!(number(15) > 0.0 && number(16) < number(5) && number(17) > 1e8 && number(18) > 1e7, "{row:?}");
@@ -99,16 +102,31 @@ fn the_dump_has_the_batches_of_the_first_epoch() {
     let rates: Vec<f64> = serde_json::from_value(config["learning_rates"].clone()).unwrap();
     assert_eq!(rates.len(), 6);
     assert!((rates[0] - 3e-4).abs() < 1e-12 && (rates[5] - 1.8e-3).abs() < 1e-12, "{rates:?}");
-    // what is counted as a step's work is that of these batches and this model
-    let sides = |what: &str| ids(&format!("batch.0.{what}")).0;
-    let (source, input) = (sides("source"), sides("input"));
-    let sides = (input[0] as i64, Some(source[1] as i64), input[1] as i64);
-    let sizes = synthesizer::task::transformer_config(&run, task.training().tokenizer.size());
-    let trained = task.variables().trainable_variables().iter().map(|weight| weight.numel() as u64).sum();
-    let sample = Subject::new(&run, task.as_ref(), 1).unwrap().step().unwrap();
-    assert_eq!(sample.work, Some(training_step(&sizes, sides, trained).unwrap()));
     let weights = file.names().into_iter().filter(|name| name.starts_with("weight.")).count();
     assert_eq!(weights, task.variables().variables().len());
+}
+
+/// A step's work is that of its batch and model, what fills rows up left out of the logits.
+#[test]
+fn the_work_of_a_step_is_that_of_its_batch() {
+    let _cache = scratch();
+    let experiment = Experiment::parse(Path::new("toy.toml"), &smoothed()).unwrap();
+    let run = experiment.plan(Path::new("results")).unwrap().runs.remove(0).run;
+    let task = synthesizer::task::build(&run, tch::Device::Cpu).unwrap();
+    let sizes = synthesizer::task::transformer_config(&run, task.training().tokenizer.size());
+    let trained = task.variables().trainable_variables().iter().map(|weight| weight.numel() as u64).sum();
+    let mut subject = Subject::new(&run, task.as_ref(), usize::MAX).unwrap();
+    let mut filled = 0;
+    for rows in task.training().epoch(0) {
+        let tokens = task.token_batch(0, &rows).unwrap().unwrap();
+        let (count, target) = tokens.input.size2().unwrap();
+        let (_, source) = tokens.source.unwrap().size2().unwrap();
+        let predictions = tokens.target.ne(0.0).sum(tch::Kind::Int64).int64_value(&[]);
+        filled += count * target - predictions;
+        let batch = Batch { rows: count, source: Some(source), target, predictions: predictions as u64 };
+        assert_eq!(subject.step().unwrap().work, Some(training_step(&sizes, batch, trained).unwrap()));
+    }
+    assert!(filled > 0, "no row is filled up, which shows little");
 }
 
 #[test]

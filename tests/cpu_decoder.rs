@@ -1,5 +1,8 @@
 //! The CPU's decoder and its kernels against LibTorch's operations: the model's plain steps, and each kernel alone.
 
+#[path = "common/instructions.rs"]
+mod instructions;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use synthesizer::attention::Mixing;
@@ -435,4 +438,9 @@ fn a_row_that_is_not_of_numbers_says_so_and_spoils_no_other() {
     }
     let (log_probabilities, _) = likeliest(&[f32::NEG_INFINITY; 40], 40, &[], 2);
     assert!(log_probabilities.iter().all(|x| x.is_nan()));
+}
+
+#[test]
+fn kernels_of_every_instruction_set_pass() {
+    instructions::pass_with_every_set();
 }

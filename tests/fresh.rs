@@ -69,6 +69,17 @@ fn training_goes_on_when_nobody_reads_its_output() {
 }
 
 #[test]
+fn runs_are_chosen_by_their_mix() {
+    let place = Workplace::new(r#"["V", "FR", "R + V"]"#, 4);
+    place.said(&["run", "toy.toml", "--mix", "V", "--mix", "R+V"], 0);
+    assert_eq!(mixes(&place.path("results/custom/toy.csv")), ["V", "R+V"]);
+    let said = place.said(&["run", "toy.toml", "--mix", "D"], 2);
+    assert!(said.contains("no run has the mix D and the name asked for; there are V, FR, R+V"), "{said}");
+    let said = place.said(&["run", "toy.toml", "--mix", "V", "--only", "FR"], 2);
+    assert!(said.contains("no run has the mix V and the name asked for"), "{said}");
+}
+
+#[test]
 fn an_error_that_nobody_reads_keeps_its_exit_code() {
     let place = Workplace::new(MIXES, 4);
     place.write(&toy(MIXES, 4).replace("heads = 2", "heads = 3"));

@@ -47,8 +47,8 @@ fn a_tiny_model_by_hand() {
     assert_eq!(count("R"), whole - 2 * saved(21, 7) - saved(15, 5));
     // a language model has the decoder without the memory; its self-attention is counted apart
     let alone = config("V", 2, 1).flops(3, None, 5).unwrap();
-    assert_eq!((alone.self_attention, alone.rest), (decoder, feed_forward(15) + logits));
-    assert_eq!(alone.total, alone.self_attention + alone.rest);
+    assert_eq!((alone.self_attention, alone.rest, alone.logits), (decoder, feed_forward(15), logits));
+    assert_eq!(alone.total, decoder + feed_forward(15) + logits);
     // the stacks apart
     assert_eq!(config("V", 3, 1).flops(3, Some(7), 5).unwrap().total, whole + encoder + feed_forward(21));
     let two = config("V", 2, 2).flops(3, Some(7), 5).unwrap().total;

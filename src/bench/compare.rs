@@ -4,7 +4,7 @@ use super::attention::{Options, Part, Pass, Subject};
 use super::peer::{Peer, Unfit};
 use super::roofline::Machine;
 use super::sampling::{in_turn, Limits, Spread};
-use super::train::{self, Nearness};
+use super::train::{self, Utilization};
 use crate::experiment::{Mix, Run};
 use crate::task;
 use anyhow::{bail, Context, Result};
@@ -84,7 +84,7 @@ impl Ratio {
     }
 }
 
-/// With what a comparison was made: the last columns of its own.
+/// With what a comparison was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// Threads of either.
@@ -335,7 +335,7 @@ pub fn training(
     let ours: Vec<f64> = samples.iter().map(|sample| sample.phases.total().as_secs_f64()).collect();
     let tokens = samples.iter().map(|sample| sample.tokens).sum::<u64>() as f64;
     let ratio = Ratio::of(&seconds, &ours).context("no steps were measured")?;
-    let nearness = Nearness::of(&samples, machine);
+    let utilization = Utilization::of(&samples, machine);
     let (our_total, peer_total): (f64, f64) = (ours.iter().sum(), seconds.iter().sum());
     Ok(TrainRow {
         experiment: title.to_string(),
@@ -351,8 +351,8 @@ pub fn training(
         ratio_low: ratio.low,
         ratio_high: ratio.high,
         steps: ours.len(),
-        product_share: nearness.map(|nearness| nearness.product_share),
-        least_seconds: nearness.map(|nearness| nearness.least_seconds),
+        product_share: utilization.map(|utilization| utilization.product_share),
+        least_seconds: utilization.map(|utilization| utilization.least_seconds),
         peer_peak_memory_bytes: bytes,
         our_peak_memory_bytes,
         product_rate: machine.product_rate,

@@ -81,8 +81,8 @@ pub struct Work {
 ///
 /// Operations are those of [`crate::attention::cost::FLOPS_DEFINITION`]; of a causal layer only those of logits that are seen,
 /// (L + 1) / 2L of all (not of convolutions, which look at a few positions anyway); forward + backward counts three times the
-/// forward pass, as each product has two in the backward pass, but where logits are fixed (Rfix) these once and their products
-/// with values twice.
+/// forward pass, as each product has two in the backward pass, but a layer without weights (FFT) twice, and where logits are fixed
+/// (Rfix) these once and their products with values twice.
 /// Bytes: every input is read and the output written once (forward); with the backward pass the inputs are read again, the
 /// output's gradient is read, and each input's gradient written.
 #[derive(Debug, Clone, Copy)]
@@ -112,19 +112,33 @@ impl Piece {
         let weighted = seen * flops.weighted_values as f64;
         let projections = if self.is_core { 0 } else { flops.projections + flops.value + flops.output } as f64;
         let (inputs, outputs) = (self.inputs as f64, self.outputs as f64);
+        let passes = if layer.parameters().trainable > 0 { 3.0 } else { 2.0 };
         let (operations, elements) = match (self.is_backward, layer.trains_logits()) {
             (false, _) => (logits + weighted + projections, inputs + outputs),
-            (true, true) => (3.0 * (logits + weighted + projections), 3.0 * inputs + 2.0 * outputs),
+            (true, true) => (passes * (logits + weighted + projections), 3.0 * inputs + 2.0 * outputs),
             (true, false) => (logits + 2.0 * weighted + 3.0 * projections, 3.0 * inputs + 2.0 * outputs),
         };
         Ok(Work { operations, bytes: 4.0 * elements })
     }
 }
 
-/// What a training step cannot do without: on `batch` rows of `source` tokens (none: a language model) and `target` tokens,
-/// filling-up counted; of a model with so many `trained` parameters.
+/// A batch of training rows, each side filled up to its longest.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    /// B.
+    pub rows: i64,
+    /// Length of the sources; none for a language model.
+    pub source: Option<i64>,
+    /// Length of the targets.
+    pub target: i64,
+    /// Targets without what fills them up.
+    pub predictions: u64,
+}
+
+/// What a training step on a batch cannot do without, of a model with so many `trained` parameters.
 ///
-/// Operations: three times those of the forward pass, of self-attention as [`Piece`] has it. Bytes: weights are read forward and
+/// Operations: three times those of the forward pass, of self-attention as [`Piece`] has it; what fills a side up counts, but not in
+/// the logits. Bytes: weights are read forward and
 /// backward, gradients written and read twice (norm, Adam), weights and both moments read and written: 11 floats a parameter.
 /// What goes from layer to layer may stay in caches and is not counted.
 ///
@@ -132,7 +146,7 @@ impl Piece {
 /// As [`TransformerConfig::flops`].
 pub fn training_step(
     config: &TransformerConfig,
-    (batch, source, target): (i64, Option<i64>, i64),
+    Batch { rows: batch, source, target, predictions }: Batch,
     trained: u64,
 ) -> Result<Work, CostError> {
     let layer = config.layer_cost()?;
@@ -140,7 +154,9 @@ pub fn training_step(
         let piece = Piece { is_core: false, is_backward: true, is_causal, inputs: 0, outputs: 0 };
         Ok::<_, CostError>(count as f64 * piece.work(&layer, Input { batch, length })?.operations)
     };
-    let mut operations = 3.0 * config.flops(batch, source, target)?.rest as f64;
+    let forward = config.flops(batch, source, target)?;
+    let real = predictions as f64 / (batch * target) as f64;
+    let mut operations = 3.0 * (forward.rest as f64 + real * forward.logits as f64);
     operations += layers(config.decoder_layers, target, true)?;
     if let Some(source) = source {
         operations += layers(config.encoder_layers, source, false)?;
@@ -171,6 +187,10 @@ mod tests {
         let fixed = Layer::new(&[Term::new("Rfix")], shape, Mixing::Softmax).unwrap();
         let work = Piece { is_backward: true, ..piece }.work(&fixed, input).unwrap();
         assert_eq!(work.operations, 32.0 * 5.0 + 2.0 * 96.0 * 8.0);
+        // the transform of 4 · 8 points is its own gradient's
+        let transform = Layer::new(&[Term::new("FFT")], shape, Mixing::Softmax).unwrap();
+        let work = Piece { is_core: false, is_backward: true, ..piece }.work(&transform, input).unwrap();
+        assert_eq!(work.operations, 2.0 * 3.0 * 5.0 * 32.0 * 5.0);
         // a kernel of 3 looks at 3 positions, later ones hidden or not
         let term = Term { name: "LC".into(), parameters: vec![("kernel".into(), 3)] };
         let light = Layer::new(&[term], shape, Mixing::Softmax).unwrap();
@@ -201,14 +221,16 @@ mod tests {
         let maps = |tokens: f64| tokens * 4.0 * 2.0 * 64.0;
         let core = |logits: f64| 3.0 * 2.0 * logits * (8.0 + 5.0 + 8.0);
         let feed_forward = |tokens: f64| tokens * 2.0 * 2.0 * 96.0;
-        let decoder = 2.0 * (maps(15.0) + core(15.0) + feed_forward(15.0)) + 15.0 * 2.0 * 88.0;
-        let alone = training_step(&config, (3, None, 5), 100).unwrap();
+        // of 15 targets 12 are real
+        let decoder = 2.0 * (maps(15.0) + core(15.0) + feed_forward(15.0)) + 12.0 * 2.0 * 88.0;
+        let batch = Batch { rows: 3, source: None, target: 5, predictions: 12 };
+        let alone = training_step(&config, batch, 100).unwrap();
         assert_eq!(alone, Work { operations: 3.0 * decoder, bytes: 4400.0 });
         // queries and output of 15 tokens, keys and values of 21; all 35 logits of encoder-decoder attention, and all 49 of
         // the encoder's, are seen
         let cross = 15.0 * 2.0 * 2.0 * 64.0 + 21.0 * 2.0 * 2.0 * 64.0 + core(35.0);
         let encoder = 3.0 * (maps(21.0) + core(49.0) + feed_forward(21.0));
-        let both = training_step(&config, (3, Some(7), 5), 100).unwrap();
+        let both = training_step(&config, Batch { source: Some(7), ..batch }, 100).unwrap();
         assert_eq!(both.operations, 3.0 * (decoder + 2.0 * cross + encoder));
     }
 

@@ -1,10 +1,10 @@
 //! Time of real training steps: the trainer's own step on a task's own batches.
 
-use super::roofline::{training_step, Machine, Work};
+use super::roofline::{training_step, Batch, Machine, Work};
 use super::sampling::Spread;
 use crate::attention::Mixing;
 use crate::data::tokenizer::PAD;
-use crate::experiment::Run;
+use crate::experiment::{Precision, Run};
 use crate::model::count_parameters;
 use crate::task::{transformer_config, Task};
 use crate::train::checkpoint::{named_weights, write_tensors};
@@ -39,7 +39,7 @@ pub struct Sample {
     pub loss: f64,
     /// Where the time went.
     pub phases: Phases,
-    /// What the step cannot do without; none for a model that is neither a language model nor an encoder-decoder.
+    /// What the step cannot do without; none where it is not known, for a classifier or rounded products.
     pub work: Option<Work>,
 }
 
@@ -86,31 +86,36 @@ pub struct Row {
     pub copy_rate: f64,
 }
 
-/// How near steps come to what the machine can do.
+/// How much of what the machine can do steps make use of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Nearness {
+pub struct Utilization {
     /// As [`Row::product_share`].
     pub product_share: f64,
     /// As [`Row::least_seconds`].
     pub least_seconds: f64,
 }
 
-impl Nearness {
+impl Utilization {
     /// Of measured steps; none without steps, or where their work is not known.
-    pub fn of(samples: &[Sample], machine: &Machine) -> Option<Nearness> {
+    pub fn of(samples: &[Sample], machine: &Machine) -> Option<Utilization> {
         let work: Vec<Work> = samples.iter().map(|sample| sample.work).collect::<Option<_>>()?;
         let seconds: f64 = samples.iter().map(|sample| sample.phases.total().as_secs_f64()).sum();
         let operations: f64 = work.iter().map(|work| work.operations).sum();
         let least: f64 = work.iter().map(|work| machine.least_seconds(*work)).sum();
-        (!work.is_empty()).then(|| Nearness {
+        (!work.is_empty()).then(|| Utilization {
             product_share: operations / seconds / machine.product_rate,
             least_seconds: least / work.len() as f64,
         })
     }
 }
 
-/// What a step on some batches cannot do without, where the task has batches of tokens.
+/// What a step on some batches cannot do without, where the task has batches of tokens and products are float32's, as the
+/// machine's rate is.
 fn work(run: &Run, task: &dyn Task, batches: &[(u64, Vec<u32>)]) -> Result<Option<Work>> {
+    let is_rounded = task.variables().device().is_cuda() && run.train.tf32;
+    if is_rounded || run.train.precision == Precision::Bfloat16 {
+        return Ok(None);
+    }
     let config = transformer_config(run, task.training().tokenizer.size());
     let trained = count_parameters(task.variables()).0;
     let mut all: Option<Work> = None;
@@ -118,7 +123,8 @@ fn work(run: &Run, task: &dyn Task, batches: &[(u64, Vec<u32>)]) -> Result<Optio
         let Some(batch) = task.token_batch(*epoch, rows)? else { return Ok(None) };
         let (count, target) = batch.input.size2()?;
         let source = batch.source.map(|source| source.size2()).transpose()?.map(|(_, length)| length);
-        let of_batch = training_step(&config, (count, source, target), trained)?;
+        let batch = Batch { rows: count, source, target, predictions: task.targets(rows) };
+        let of_batch = training_step(&config, batch, trained)?;
         // weights are read anew for each batch, but Adam runs once: its bytes are the least
         all = Some(Work { operations: all.map_or(0.0, |all| all.operations) + of_batch.operations, ..of_batch });
     }
@@ -238,7 +244,7 @@ impl<'a> Subject<'a> {
         let total = phases.total().as_secs_f64();
         let share = |phase: Duration| phase.as_secs_f64() / total;
         let variables = self.task.variables();
-        let nearness = Nearness::of(samples, machine);
+        let utilization = Utilization::of(samples, machine);
         Some(Row {
             experiment: experiment.to_string(),
             mix: self.run.mix.to_string(),
@@ -255,8 +261,8 @@ impl<'a> Subject<'a> {
             peak_memory_bytes,
             device: device::name(variables.device()),
             threads: tch::get_num_threads(),
-            product_share: nearness.map(|nearness| nearness.product_share),
-            least_seconds: nearness.map(|nearness| nearness.least_seconds),
+            product_share: utilization.map(|utilization| utilization.product_share),
+            least_seconds: utilization.map(|utilization| utilization.least_seconds),
             product_rate: machine.product_rate,
             copy_rate: machine.copy_rate,
         })
@@ -268,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearness_of_steps_written_out() {
+    fn utilization_of_steps_written_out() {
         let machine = Machine { product_rate: 100.0, copy_rate: 10.0 };
         let sample = |seconds: u64, work| {
             let phases = Phases { forward: Duration::from_secs(seconds), ..Phases::default() };
@@ -277,9 +283,9 @@ mod tests {
         let [products, copies] =
             [(200.0, 10.0), (100.0, 60.0)].map(|(operations, bytes)| Some(Work { operations, bytes }));
         // 300 operations in 8 seconds; at the least 2 seconds of products and 6 of copies
-        let near = Nearness::of(&[sample(3, products), sample(5, copies)], &machine).unwrap();
+        let near = Utilization::of(&[sample(3, products), sample(5, copies)], &machine).unwrap();
         assert_eq!((near.product_share, near.least_seconds), (300.0 / 8.0 / 100.0, 4.0));
-        assert_eq!(Nearness::of(&[sample(3, products), sample(5, None)], &machine), None);
-        assert_eq!(Nearness::of(&[], &machine), None);
+        assert_eq!(Utilization::of(&[sample(3, products), sample(5, None)], &machine), None);
+        assert_eq!(Utilization::of(&[], &machine), None);
     }
 }

@@ -2,10 +2,10 @@
 
 use super::side_by_side::side_by_side;
 use crate::error::{tell_interrupt, Outcome};
-use crate::experiment::{self, Plan, PlannedRun};
+use crate::experiment::{self, Mix, Plan, PlannedRun};
 use crate::files::{self, write_atomically};
 use crate::task;
-use crate::terminal::{say, tell};
+use crate::terminal::{command_line, say, tell};
 use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
 use crate::train::interrupt::Interrupt;
@@ -38,6 +38,9 @@ pub struct Args {
     /// Only the runs whose name contains this, such as `R+V` or `-s1`
     #[arg(long, value_name = "TEXT")]
     pub(super) only: Option<String>,
+    /// Only the runs of this mix; may be given many times
+    #[arg(long = "mix", value_name = "MIX")]
+    pub(super) mixes: Vec<Mix>,
     /// Only the run of exactly this name (what `--jobs` starts its processes with)
     #[arg(long, value_name = "NAME", hide = true)]
     pub(super) name: Option<String>,
@@ -164,13 +167,22 @@ fn plans(args: &Args) -> Result<Vec<Wanted>> {
             return Err(experiment::Problems(missing).into());
         }
         let chosen = |planned: &PlannedRun| {
-            args.only.as_ref().is_none_or(|only| planned.name.contains(only.as_str()))
+            let mix = planned.run.mix.to_string();
+            (args.mixes.is_empty() || args.mixes.iter().any(|wanted| wanted.to_string() == mix))
+                && args.only.as_ref().is_none_or(|only| planned.name.contains(only.as_str()))
                 && args.name.as_ref().is_none_or(|name| planned.name == *name)
         };
         let chosen = plan.runs.iter().map(chosen).collect();
         all.push(Wanted { file: experiment.source.path, plan, chosen });
     }
     if all.iter().all(|wanted| wanted.runs().next().is_none()) {
+        if !args.mixes.is_empty() {
+            let runs = all.iter().flat_map(|wanted| &wanted.plan.runs);
+            let mut there: Vec<String> = runs.map(|planned| planned.run.mix.to_string()).collect();
+            there.dedup();
+            let wanted = args.mixes.iter().map(Mix::to_string).collect::<Vec<_>>();
+            bail!("no run has the mix {} and the name asked for; there are {}", wanted.join(" or "), there.join(", "));
+        }
         let text = args.only.as_deref().or(args.name.as_deref()).unwrap_or_default();
         bail!("no run's name contains {text:?}");
     }
@@ -331,7 +343,7 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
         data_hash: task.training().hash.clone(),
         device: device::name(device),
         threads: tch::get_num_threads(),
-        command: ["synthesizer".to_string()].into_iter().chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" "),
+        command: command_line(),
     };
     let row = outcome::row(planned, &trained, &circumstances);
     let metrics: Vec<String> =

@@ -9,8 +9,10 @@ use crate::attention::registry::Shape;
 pub struct ModelFlops {
     /// Of the self-attention layers.
     pub self_attention: u64,
-    /// Of all else: encoder-decoder attention, feed-forward layers, logits.
+    /// Of encoder-decoder attention and feed-forward layers.
     pub rest: u64,
+    /// Of the logits at every position of the target.
+    pub logits: u64,
     /// The sum.
     pub total: u64,
 }
@@ -39,7 +41,8 @@ impl TransformerConfig {
         .map(|size| size as u128);
         let feed_forward = |tokens: u128| 2 * (2 * tokens * d * ff);
         let mut self_attention = decoder * layer(target)?;
-        let mut rest = decoder * feed_forward(b * t) + 2 * b * t * d * vocabulary;
+        let mut rest = decoder * feed_forward(b * t);
+        let logits = 2 * b * t * d * vocabulary;
         if let Some(source) = source {
             self_attention += encoder * layer(source)?;
             let s = source as u128;
@@ -48,7 +51,12 @@ impl TransformerConfig {
             rest += encoder * feed_forward(b * s) + decoder * cross;
         }
         let fits = |operations: u128| u64::try_from(operations).map_err(|_| CostError::TooMany);
-        Ok(ModelFlops { self_attention: fits(self_attention)?, rest: fits(rest)?, total: fits(self_attention + rest)? })
+        Ok(ModelFlops {
+            self_attention: fits(self_attention)?,
+            rest: fits(rest)?,
+            logits: fits(logits)?,
+            total: fits(self_attention + rest + logits)?,
+        })
     }
 
     /// What one self-attention layer costs.

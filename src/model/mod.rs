@@ -13,8 +13,7 @@ pub mod language_model;
 pub mod layers;
 pub mod seq2seq;
 
-use crate::attention::cost::{CostError, Layer};
-use crate::attention::registry::Shape;
+use crate::attention::cost::CostError;
 use crate::attention::{AttentionConfig, AttentionError, Mixing, Term};
 use tch::Tensor;
 
@@ -65,8 +64,7 @@ impl TransformerConfig {
 impl TransformerConfig {
     /// Trainable and total parameters, without making a tensor; with `cross`, decoder layers attend to a memory.
     pub fn parameters(&self, cross: bool) -> Result<(u64, u64), CostError> {
-        let shape = Shape { d_model: self.d_model, heads: self.heads, max_length: self.max_length };
-        let attention = Layer::new(&self.terms, shape, self.mixing)?.parameters();
+        let attention = self.layer_cost()?.parameters();
         let [d, ff, vocabulary, encoder, decoder] =
             [self.d_model, self.d_ff, self.vocabulary, self.encoder_layers, self.decoder_layers]
                 .map(|size| size as u64);

@@ -4,12 +4,9 @@
 //
 // A task is one head of one sequence, or, where no term knows the input, one head of several sequences: they share the
 // weights. S, its softmax P and their gradients live in a thread's scratch, one block of rows at a time, and are made again
-// in the backward pass from the logarithms of the softmax's sums. No standard library templates here: their code would be
-// shared between instruction sets.
+// in the backward pass from the logarithms of the softmax's sums.
 
 #include "random.h"
-
-#include <cstdlib>
 
 // A tensor [batch, head, row, column] and its strides in elements; a batch stride of 0 means that sequences share it.
 struct Place {
@@ -74,16 +71,6 @@ Matrix<T> matrix(const Place& place, int64_t b, int64_t h, int64_t first) {
 template <typename T>
 Matrix<const T> constant(Matrix<T> matrix) {
   return {matrix.data, matrix.stride, matrix.turned};
-}
-
-template <typename T>
-T* allocate(int64_t count) {
-  void* memory = nullptr;
-  // Never small enough to fail for anything but want of memory, which ends a training anyway.
-  if (posix_memalign(&memory, 64, static_cast<size_t>(count < 16 ? 16 : count) * sizeof(T)) != 0) {
-    std::abort();
-  }
-  return static_cast<T*>(memory);
 }
 
 template <typename T>

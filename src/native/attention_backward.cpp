@@ -70,20 +70,24 @@ struct Backward {
   const int64_t block, stride;
   // whether anything that makes logits wants a gradient; else values alone do, and dS is not made
   const bool wants_logits;
+  const Room<T> all;
   T *p, *g, *factors, *scratch;
 
   explicit Backward(const Attention& task)
-      : task(task), dropout(task.dropout, task.seed), block(block_rows(task)), stride((task.columns + 31) / 16 * 16), wants_logits(wanted(task)) {
+      : task(task), dropout(task.dropout, task.seed), block(block_rows(task)), stride((task.columns + 31) / 16 * 16), wants_logits(wanted(task)), all(2 * block * stride + stride + block * widest(task)), p(all.data) {
+    g = p + block * stride;
+    factors = g + block * stride;
+    scratch = factors + stride;
+  }
+
+  static int64_t widest(const Attention& task) {
     int64_t widest = 1;
     for (int64_t t = 0; t < task.term_count; ++t) {
       const Term& term = task.terms[t];
       widest = term.width > widest ? term.width : widest;
       widest = term.second_width > widest ? term.second_width : widest;
     }
-    p = allocate<T>(2 * block * stride + stride + block * widest);
-    g = p + block * stride;
-    factors = g + block * stride;
-    scratch = factors + stride;
+    return widest;
   }
 
   static bool wanted(const Attention& task) {
@@ -93,10 +97,6 @@ struct Backward {
       any = any || term.left_gradient.data || term.right_gradient.data || term.bias_gradient.data;
     }
     return any;
-  }
-
-  ~Backward() {
-    std::free(p);
   }
 
   // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone.
@@ -310,7 +310,8 @@ void backward_part(const Attention& task, Share share, Sums<T>** partial) {
     Sums<T>* sums = &whole;
     const bool is_whole = members == task.batch;
     if (!is_whole) {
-      sums = static_cast<Sums<T>*>(std::calloc(1, sizeof(Sums<T>)));
+      sums = allocate<Sums<T>>(1);
+      *sums = {};
       sums->next = *partial;
       *partial = sums;
     }
@@ -340,7 +341,9 @@ void backward_part(const Attention& task, Share share, Sums<T>** partial) {
 template <typename T>
 void attention_backward(const Attention& task) {
   const int64_t parts = part_count(task);
-  Sums<T>** partial = static_cast<Sums<T>**>(std::calloc(static_cast<size_t>(parts), sizeof(Sums<T>*)));
+  const Room<Sums<T>*> lists(parts);
+  Sums<T>** partial = lists.data;
+  std::memset(partial, 0, static_cast<size_t>(parts) * sizeof *partial);
   parallel(parts, [&](int64_t part) { backward_part<T>(task, share(task, part, parts), &partial[part]); });
   // Added in a fixed order. The first part of a head clears its places, which nobody has written to.
   int64_t cleared = -1;
@@ -372,7 +375,6 @@ void attention_backward(const Attention& task) {
       std::free(sums);
     }
   }
-  std::free(partial);
 }
 
 } // namespace

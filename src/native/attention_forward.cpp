@@ -8,7 +8,8 @@ template <typename T>
 void forward_part(const Attention& task, Share share) {
   const int64_t block = block_rows(task);
   const int64_t stride = (task.columns + 31) / 16 * 16;
-  T* scratch = allocate<T>(block * stride + stride + block);
+  const Room<T> all(block * stride + stride + block);
+  T* scratch = all.data;
   T* factors = scratch + block * stride;
   T* inverse = factors + stride;
   const Dropout dropout(task.dropout, task.seed);
@@ -78,7 +79,6 @@ void forward_part(const Attention& task, Share share) {
       }
     }
   }
-  std::free(scratch);
 }
 
 template <typename T>

@@ -23,7 +23,7 @@ struct CrossEntropy {
 
 namespace {
 
-// The largest of x, of which a NaN is none; in lanes, since a plain loop does not vectorize where NaN may be.
+// The largest of x, where a NaN counts only at the start of all; in lanes, since a plain loop does not vectorize where NaN may be.
 template <typename T>
 T largest(const T* x, int64_t count) {
   constexpr int64_t LANES = 16;
@@ -87,8 +87,8 @@ void cross_entropy(const CrossEntropy& task) {
   const Matrix<const T> table{static_cast<const T*>(task.table), d};
   T *hidden_gradient = static_cast<T*>(task.hidden_gradient), *table_gradient = static_cast<T*>(task.table_gradient);
   const bool gradient = hidden_gradient != nullptr || table_gradient != nullptr;
-  const auto columns = packed(d, classes, table.transposed());
-  const auto rows = packed(classes, hidden_gradient == nullptr ? 0 : d, table);
+  const auto for_logits = packed(d, classes, table.transposed());
+  const auto for_gradients = packed(classes, hidden_gradient == nullptr ? 0 : d, table);
   for (int64_t first = 0; first < task.rows; first += task.chunk) {
     const int64_t count = least(task.rows - first, task.chunk);
     const T* hidden = static_cast<const T*>(task.hidden) + first * d;
@@ -96,18 +96,18 @@ void cross_entropy(const CrossEntropy& task) {
     parallel_rows_shared(count, BLOCK_ROWS, [&](int64_t row, int64_t end) {
       const int64_t some = end - row;
       T* here = logits + row * classes;
-      product<T>(some, d, classes, hidden + row * d, d, columns.get(), nullptr, SET, here, classes);
+      product<T>(some, d, classes, hidden + row * d, d, for_logits.data, nullptr, SET, here, classes);
       for (int64_t i = 0; i < some; ++i) {
         const int64_t at = first + row + i;
         task.losses[at] = row_loss(here + i * classes, classes, task.targets[at], task.smoothing, gradient);
       }
       if (hidden_gradient != nullptr) {
-        product<T>(some, classes, d, here, classes, rows.get(), nullptr, SET, hidden_gradient + (first + row) * d, d);
+        product<T>(some, classes, d, here, classes, for_gradients.data, nullptr, SET, hidden_gradient + (first + row) * d, d);
       }
     });
     const Outer<T> of_table{count, classes, d, logits, hidden, first > 0, table_gradient, nullptr};
     if (table_gradient != nullptr) {
-      Outer<T>::make({of_table});
+      Outer<T>::make(of_table);
     }
   }
 }

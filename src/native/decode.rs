@@ -91,7 +91,6 @@ pub struct Packed {
     depth: usize,
     columns: usize,
     panels: Vec<f32>,
-    /// As long as the panels are wide together.
     bias: Vec<f32>,
 }
 
@@ -107,9 +106,8 @@ impl Packed {
         let weight = weight.f_detach()?.f_to_kind(Kind::Float)?;
         let padded = weight.f_constant_pad_nd([0, 0, 0, whole * panel - columns])?;
         let panels = floats(&padded.f_reshape([whole, panel, depth])?.f_transpose(1, 2)?)?;
-        let mut bias = bias.map_or_else(|| Ok(vec![0.0; columns as usize]), floats)?;
+        let bias = bias.map_or_else(|| Ok(vec![0.0; columns as usize]), floats)?;
         assert!(bias.len() == columns as usize, "a bias has one element a column");
-        bias.resize((whole * panel) as usize, 0.0);
         Ok(Packed { depth: depth as usize, columns: columns as usize, panels, bias })
     }
 

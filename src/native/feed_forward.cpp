@@ -51,7 +51,7 @@ void feed_forward(const FeedForward& task) {
   const auto w2 = packed<T>(n, m, {static_cast<const T*>(task.w2), n, true});
   const Dropout dropout(task.rate, task.seed);
   parallel_rows_shared(task.rows, BLOCK_ROWS, [&](int64_t first, int64_t end) {
-    product(end - first, d, n, x + first * d, d, w1.get(), b1, RELU, hidden + first * n, n);
+    product(end - first, d, n, x + first * d, d, w1.data, b1, RELU, hidden + first * n, n);
     for (int64_t row = first; task.rate > 0 && row < end; ++row) {
       columns_of(n, [&](int64_t left, int64_t count) {
         T factors[MOST_COLUMNS];
@@ -62,7 +62,7 @@ void feed_forward(const FeedForward& task) {
         }
       });
     }
-    product(end - first, n, m, hidden + first * n, n, w2.get(), b2, SET, output + first * m, m);
+    product(end - first, n, m, hidden + first * n, n, w2.data, b2, SET, output + first * m, m);
   });
 }
 
@@ -79,21 +79,21 @@ void feed_forward_backward(const FeedForwardBackward& task) {
     const int64_t some = end - first;
     T* __restrict gradient = hidden_gradient + first * n;
     const T* __restrict kept = hidden + first * n;
-    product<T>(some, m, n, given + first * m, m, w2.get(), nullptr, SET, gradient, n);
+    product<T>(some, m, n, given + first * m, m, w2.data, nullptr, SET, gradient, n);
     // 0 below the relu's bend and where it was dropped
     for (int64_t i = 0; i < some * n; ++i) {
       const T scaled = gradient[i] * scale;
       gradient[i] = kept[i] > 0 ? scaled : 0;
     }
     if (x_gradient != nullptr) {
-      product<T>(some, n, d, gradient, n, w1.get(), nullptr, SET, x_gradient + first * d, d);
+      product<T>(some, n, d, gradient, n, w1.data, nullptr, SET, x_gradient + first * d, d);
     }
   });
   // these sum over all rows, so all must be there
   const Outer<T> of_w1{
       rows, n, d, hidden_gradient, x, false, static_cast<T*>(task.w1_gradient), static_cast<T*>(task.b1_gradient)};
   const Outer<T> of_w2{rows, m, n, given, hidden, false, static_cast<T*>(task.w2_gradient), static_cast<T*>(task.b2_gradient)};
-  Outer<T>::make({of_w1, of_w2});
+  Outer<T>::make(of_w1, of_w2);
 }
 
 } // namespace

@@ -2,9 +2,9 @@
 // KERNEL(f) the name under which f of that set is called from Rust: f_baseline, f_avx2, f_avx512.
 #pragma once
 
-#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -25,8 +25,39 @@ void dgemm_(const char* a_form, const char* b_form, const int* m, const int* n, 
     const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c, const int* ldc);
 }
 
-// The same function in several instruction sets must not be merged by the linker.
+// The same function in several instruction sets must not be merged by the linker: hence this namespace, and no templates of the
+// standard library, whose code would be shared.
 namespace {
+
+// Nothing is thrown: the callers are Rust, and threads that nobody could hand an error to.
+[[noreturn]] inline void fail(const char* why) {
+  std::fprintf(stderr, "error: %s\n", why);
+  std::abort();
+}
+
+// Memory for `count` elements, which hold anything; it starts where a cache line does.
+template <typename T>
+T* allocate(int64_t count) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 64, static_cast<size_t>(count < 1 ? 1 : count) * sizeof(T)) != 0) {
+    fail("a kernel got no memory: a smaller model or train.batch_tokens takes less");
+  }
+  return static_cast<T*>(memory);
+}
+
+// The same, given back at the end of its block.
+template <typename T>
+struct Room {
+  T* data;
+  explicit Room(int64_t count) : data(allocate<T>(count)) {}
+  Room(Room&& other) : data(other.data) {
+    other.data = nullptr;
+  }
+  Room(const Room&) = delete;
+  ~Room() {
+    std::free(data);
+  }
+};
 
 inline int64_t threads() {
   uint32_t count = 1;
@@ -42,9 +73,9 @@ void parallel(int64_t count, const Body& body) {
       (*static_cast<const Body*>(context))(index);
     }
   };
-  // what fails is the memory of a worker: then nothing of the result can be trusted
+  // nothing of the result could be trusted
   if (torch_parallel_for(0, count, 1, call, const_cast<void*>(static_cast<const void*>(&body))) != 0) {
-    std::abort();
+    fail("LibTorch could not share a kernel's work among threads");
   }
 }
 
@@ -55,7 +86,7 @@ template <typename Before, typename Body>
 void parallel_rows_shared(int64_t count, int64_t step, const Before& before, const Body& body) {
   constexpr int64_t MOST = 256;
   const int64_t workers = threads() < MOST ? threads() : MOST;
-  std::atomic<int64_t> next[MOST];
+  int64_t next[MOST];
   for (int64_t worker = 0; worker < workers; ++worker) {
     next[worker] = count * worker / workers;
   }
@@ -63,7 +94,11 @@ void parallel_rows_shared(int64_t count, int64_t step, const Before& before, con
     before(self, workers);
     for (int64_t other = 0; other < workers; ++other) {
       const int64_t worker = (self + other) % workers, end = count * (worker + 1) / workers;
-      for (int64_t first = next[worker].fetch_add(step); first < end; first = next[worker].fetch_add(step)) {
+      for (;;) {
+        const int64_t first = __atomic_fetch_add(&next[worker], step, __ATOMIC_RELAXED);
+        if (first >= end) {
+          break;
+        }
         body(first, first + step < end ? first + step : end);
       }
     }

@@ -43,16 +43,25 @@ template <typename T>
 void linear(const LinearForward& task) {
   const int64_t n = task.inputs;
   const T* x = static_cast<const T*>(task.x);
-  const auto panels = room<std::unique_ptr<T[]>>(task.count);
+  int64_t size = 0;
+  for (int64_t i = 0; i < task.count; ++i) {
+    size += panels_size<T>(n, task.maps[i].outputs);
+  }
+  // of each map, one after another
+  const Room<T> all(size);
+  T* next = all.data;
   for (int64_t i = 0; i < task.count; ++i) {
     const LinearMap& map = task.maps[i];
-    panels[i] = packed<T>(n, map.outputs, {static_cast<const T*>(map.weight), n, true});
+    pack<T>(n, map.outputs, {static_cast<const T*>(map.weight), n, true}, next);
+    next += panels_size<T>(n, map.outputs);
   }
   parallel_rows_shared(task.rows, BLOCK_ROWS, [&](int64_t first, int64_t end) {
+    const T* panels = all.data;
     for (int64_t i = 0; i < task.count; ++i) {
       const int64_t m = task.maps[i].outputs;
-      product(end - first, n, m, x + first * n, n, panels[i].get(), static_cast<const T*>(task.maps[i].bias), SET,
+      product(end - first, n, m, x + first * n, n, panels, static_cast<const T*>(task.maps[i].bias), SET,
           static_cast<T*>(task.maps[i].output) + first * m, m);
+      panels += panels_size<T>(n, m);
     }
   });
 }
@@ -62,10 +71,16 @@ void linear_backward(const LinearBackward& task) {
   const int64_t rows = task.rows, n = task.inputs;
   const T* x = static_cast<const T*>(task.x);
   T* x_gradient = static_cast<T*>(task.x_gradient);
-  const auto panels = room<std::unique_ptr<T[]>>(task.count);
+  int64_t size = 0;
+  for (int64_t i = 0; x_gradient != nullptr && i < task.count; ++i) {
+    size += panels_size<T>(task.maps[i].outputs, n);
+  }
+  const Room<T> all(size);
+  T* next = all.data;
   for (int64_t i = 0; x_gradient != nullptr && i < task.count; ++i) {
     const LinearMapBackward& map = task.maps[i];
-    panels[i] = packed<T>(map.outputs, n, {static_cast<const T*>(map.weight), n});
+    pack<T>(map.outputs, n, {static_cast<const T*>(map.weight), n}, next);
+    next += panels_size<T>(map.outputs, n);
   }
   const auto of_weights = [&](int64_t index, int64_t threads) {
     for (int64_t i = 0; i < task.count; ++i) {
@@ -76,10 +91,12 @@ void linear_backward(const LinearBackward& task) {
     }
   };
   parallel_rows_shared(x_gradient == nullptr ? 0 : rows, BLOCK_ROWS, of_weights, [&](int64_t first, int64_t end) {
+    const T* panels = all.data;
     for (int64_t i = 0; i < task.count; ++i) {
       const int64_t m = task.maps[i].outputs;
-      product<T>(end - first, m, n, static_cast<const T*>(task.maps[i].output_gradient) + first * m, m, panels[i].get(), nullptr,
+      product<T>(end - first, m, n, static_cast<const T*>(task.maps[i].output_gradient) + first * m, m, panels, nullptr,
           i == 0 ? SET : ADD, x_gradient + first * n, n);
+      panels += panels_size<T>(m, n);
     }
   });
 }

@@ -205,28 +205,46 @@ pub enum Instructions {
     Avx512,
 }
 
-/// The best that this processor has, and the build too; the environment's `SYNTHESIZER_INSTRUCTIONS=baseline` asks for less, so that
-/// tests can run it anywhere.
-pub fn instructions() -> Instructions {
-    static CHOSEN: OnceLock<Instructions> = OnceLock::new();
-    *CHOSEN.get_or_init(|| match std::env::var("SYNTHESIZER_INSTRUCTIONS") {
-        Ok(wanted) if wanted == "baseline" => Instructions::Baseline,
-        _ => best_instructions(),
-    })
-}
-
-fn best_instructions() -> Instructions {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::is_x86_feature_detected as has;
-        if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
-            return Instructions::Avx512;
-        }
-        if has!("avx2") && has!("fma") {
-            return Instructions::Avx2;
+impl Instructions {
+    /// `baseline`, `avx2` or `avx512`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Instructions::Baseline => "baseline",
+            Instructions::Avx2 => "avx2",
+            Instructions::Avx512 => "avx512",
         }
     }
-    Instructions::Baseline
+
+    /// What this processor has, the best last.
+    pub fn available() -> Vec<Instructions> {
+        #[allow(unused_mut)] // on other processors
+        let mut there = vec![Instructions::Baseline];
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx2") && has!("fma") {
+                there.push(Instructions::Avx2);
+            }
+            if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
+                there.push(Instructions::Avx512);
+            }
+        }
+        there
+    }
+}
+
+/// The best that this processor has, or what the environment's `SYNTHESIZER_INSTRUCTIONS` names, so that tests can run every set.
+///
+/// # Panics
+/// If it names what the processor does not have.
+pub fn instructions() -> Instructions {
+    static CHOSEN: OnceLock<Instructions> = OnceLock::new();
+    *CHOSEN.get_or_init(|| {
+        let there = Instructions::available();
+        let wanted = std::env::var("SYNTHESIZER_INSTRUCTIONS").ok();
+        let chosen = there.iter().rev().find(|set| wanted.as_ref().is_none_or(|wanted| wanted == set.name()));
+        *chosen.unwrap_or_else(|| panic!("SYNTHESIZER_INSTRUCTIONS={wanted:?}: there are {there:?}"))
+    })
 }
 
 #[cfg(test)]

@@ -8,9 +8,6 @@
 
 #include "kernel.h"
 
-#include <initializer_list>
-#include <memory>
-
 namespace {
 
 #if defined(__AVX512F__)
@@ -50,7 +47,7 @@ enum Kind : int32_t { IN_ROWS = 1, ADDED = 2, THEN_RELU = 4 };
 
 // out [R, PANEL_COLUMNS] = bias + a [R, depth] panel [depth, PANEL_COLUMNS], as `KIND` says; `columns` of the panel count. a's rows, or
 // columns, lie `a_stride` apart. Sums start at the bias: with one addition after them at most, the compiler has no choice of order
-// that could differ with R.
+// that could differ with R (as GCC compiles it, under -ffast-math; tests hold it).
 template <int32_t KIND, int64_t R, typename T>
 inline void block(const T* __restrict a, int64_t a_stride, int64_t depth, const T* __restrict panel, const T* bias, int64_t columns,
     T* __restrict out, int64_t stride) {
@@ -120,21 +117,19 @@ void some(int64_t rows, const T* a, int64_t a_stride, int64_t depth, const T* pa
   }
 }
 
-// Room for `count` elements, which hold anything.
+// Elements of [depth, columns] in panels.
 template <typename T>
-std::unique_ptr<T[]> room(int64_t count) {
-  return std::unique_ptr<T[]>(new T[static_cast<size_t>(count)]);
+int64_t panels_size(int64_t depth, int64_t columns) {
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
+  return (columns + WIDTH - 1) / WIDTH * WIDTH * depth;
 }
 
 // b [depth, columns] in panels of PANEL_COLUMNS columns, the last filled up with 0, each [depth, PANEL_COLUMNS]; all threads share
 // the work.
 template <typename T>
-std::unique_ptr<T[]> packed(int64_t depth, int64_t columns, Matrix<const T> b) {
+void pack(int64_t depth, int64_t columns, Matrix<const T> b, T* panels) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
-  const int64_t count = (columns + WIDTH - 1) / WIDTH;
-  auto all = room<T>(count * WIDTH * depth);
-  T* panels = all.get();
-  parallel(count, [&](int64_t index) {
+  parallel((columns + WIDTH - 1) / WIDTH, [&](int64_t index) {
     const int64_t first = index * WIDTH, there = least(columns - first, WIDTH);
     T* __restrict panel = panels + first * depth;
     for (int64_t k = 0; k < depth; ++k, panel += WIDTH) {
@@ -149,7 +144,14 @@ std::unique_ptr<T[]> packed(int64_t depth, int64_t columns, Matrix<const T> b) {
       }
     }
   });
-  return all;
+}
+
+// The same in memory of its own.
+template <typename T>
+Room<T> packed(int64_t depth, int64_t columns, Matrix<const T> b) {
+  Room<T> panels(panels_size<T>(depth, columns));
+  pack(depth, columns, b, panels.data);
+  return panels;
 }
 
 // The same for any number of rows and panels, of which `next` lie apart; the bias is as long as there are columns.
@@ -199,8 +201,8 @@ void outer(int64_t count, int64_t m, int64_t n, const T* a, int64_t a_stride, co
     int64_t stride) {
   static_assert(BLOCK_ROWS % PANEL_ROWS == 0 && BLOCK_COLUMNS % PANEL_COLUMNS<T> == 0, "blocks are whole panels");
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
-  const auto block = room<T>(DEPTH * BLOCK_COLUMNS);
-  T* const right = block.get();
+  const Room<T> block(DEPTH * BLOCK_COLUMNS);
+  T* const right = block.data;
   for (int64_t begin = 0; begin == 0 || begin < count; begin += DEPTH) {
     const int64_t inner = least(count - begin, DEPTH);
     for (int64_t column = 0; column < n; column += BLOCK_COLUMNS) {
@@ -236,14 +238,11 @@ struct Outer {
   T* sums;
 
   // All of them, by all threads.
-  static void make(std::initializer_list<Outer> all) {
+  template <typename... Others>
+  static void make(const Others&... all) {
     // asked for here, since inside a parallel region the answer is another
     const int64_t workers = threads();
-    parallel(workers, [&](int64_t index) {
-      for (const Outer& one : all) {
-        one.share(index, workers);
-      }
-    });
+    parallel(workers, [&](int64_t index) { (all.share(index, workers), ...); });
   }
 
   // Share `index` of `shares` of it: a tile with all rows, so that c does not depend on how many threads there are.

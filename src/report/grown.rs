@@ -107,10 +107,7 @@ impl Grown {
 
     /// What was typed, as sentences.
     pub fn commands(&self) -> Vec<String> {
-        let mut commands: Vec<&str> = self.rows.iter().map(|row| row.command.as_str()).collect();
-        commands.retain(|command| !command.is_empty());
-        commands.dedup();
-        commands.into_iter().map(measured_by).collect()
+        measured_by(self.rows.iter().map(|row| row.command.as_str()))
     }
 
     /// Sizes and machine, for people: the batch when it is the length that grows, else the length.

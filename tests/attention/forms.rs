@@ -307,3 +307,9 @@ fn parts_that_do_not_go_together_are_errors() {
         assert!(error.contains(wanted), "{error}");
     }
 }
+
+/// All files of this folder, not this one alone.
+#[test]
+fn kernels_of_every_instruction_set_pass() {
+    crate::instructions::pass_with_every_set();
+}

@@ -4,6 +4,8 @@ mod core;
 mod cross;
 mod forms;
 mod functions;
+#[path = "../common/instructions.rs"]
+mod instructions;
 mod layer;
 mod mixing;
 mod operators;

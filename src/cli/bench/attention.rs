@@ -1,9 +1,10 @@
 //! `synthesizer bench attention`.
 
-use super::milliseconds;
-use super::sheet::Sheet;
+use super::csv_file::CsvFile;
+use super::{milliseconds, rates};
 use crate::attention::Form;
 use crate::bench::attention::{measure, Options, Part, Pass, Row};
+use crate::bench::roofline::Machine;
 use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
 use crate::cli::cost::usual_mixes;
@@ -84,7 +85,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let options: Vec<Options> = args.batch.iter().map(of_batch).collect();
     // Before the file is opened, which empties it.
     options.iter().try_for_each(Options::check)?;
-    let mut sheet = Sheet::create(args.csv.as_deref())?;
+    let mut file = CsvFile::create(args.csv.as_deref())?;
     let rows = measure(&options, |rows| {
         for row in rows {
             eprintln!(
@@ -97,7 +98,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 milliseconds(row.median_seconds)
             );
         }
-        sheet.keep(rows)
+        file.keep(rows)
     })?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
@@ -110,12 +111,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     println!(
-        "time: median, and 10% - 90% quantiles; xV: the median over {BASE}'s; peak: operations over time, as a share of the\n\
+        "time: median, and 10% - 90% quantiles; xV: the median over {BASE}'s; product rate: operations over time, as a share of the\n\
          machine's product rate; MiB: most memory above weights and input."
     );
     if let Some(row) = rows.first() {
-        let (products, copies) = (row.product_rate / 1e9, row.copy_rate / 1e9);
-        println!("this machine: {products:.0} GFLOP/s of float32 products, {copies:.1} GB/s copied.");
+        print!("{}", rates(&Machine { product_rate: row.product_rate, copy_rate: row.copy_rate }));
     }
     Ok(())
 }
@@ -144,7 +144,8 @@ fn table(rows: &[&Row], part: Part, length: i64) -> String {
             cells
         })
         .collect();
-    let of_pass = |pass: &str| [&format!("{pass} ms"), "10% - 90%", "xV", "tokens/s", "peak", "MiB"].map(String::from);
+    let of_pass =
+        |pass: &str| [&format!("{pass} ms"), "10% - 90%", "xV", "tokens/s", "product rate", "MiB"].map(String::from);
     let headings: Vec<String> =
         ["mix".into()].into_iter().chain(of_pass("forward")).chain(of_pass("forward+backward")).collect();
     format!(

@@ -1,6 +1,6 @@
 //! `synthesizer bench compare`: ours against PyTorch, in turn.
 
-use super::sheet::{cpu, Sheet};
+use super::csv_file::{cpu, CsvFile};
 use super::train::runs;
 use super::{milliseconds, rates};
 use crate::attention::Form;
@@ -117,7 +117,7 @@ struct Peers {
     common: Common,
     running: HashMap<bool, Peer>,
     setting: Setting,
-    sheet: Sheet,
+    file: CsvFile,
 }
 
 impl Peers {
@@ -128,7 +128,7 @@ impl Peers {
         }
         memory::keep_freed();
         let threads = tch::get_num_threads();
-        let sheet = Sheet::create(common.csv.as_deref())?;
+        let file = CsvFile::create(common.csv.as_deref())?;
         let mut running = HashMap::new();
         let mut torch = String::new();
         for against in &common.against {
@@ -146,7 +146,7 @@ impl Peers {
             running.insert(keeps_freed, peer);
         }
         eprintln!("{}, {threads} threads, PyTorch {torch}", cpu());
-        Ok(Peers { common, running, setting: Setting { threads, torch }, sheet })
+        Ok(Peers { common, running, setting: Setting { threads, torch }, file })
     }
 }
 
@@ -193,7 +193,7 @@ fn attention(args: AttentionArgs) -> Result<()> {
                 for row in &rows[first..] {
                     eprintln!("length {length:>5}  {:<5}  {mix:<6} {}", part.name(), brief(row));
                 }
-                peers.sheet.keep(&rows[first..])?;
+                peers.file.keep(&rows[first..])?;
             }
         }
     }
@@ -210,7 +210,7 @@ const LEGEND: &str = "\
 xSTOCK, xEAGER, xFUSED, xCOMPILE: PyTorch's time over ours, medians of runs in turn: above 1, ours is faster. stock: operation by
 operation, as PyTorch comes; eager: the same, freed blocks kept as ours keeps them; fused: what PyTorch has
 ready (scaled_dot_product_attention; for R and FR one product a head), freed blocks kept; compile: torch.compile, freed blocks kept.
-peak: our operations over our time, as a share of the machine's product rate. MiB: most memory above inputs and weights, ours / eager.\n";
+product rate: our operations over our time, as a share of the machine's product rate. MiB: most memory above inputs and weights, ours / eager.\n";
 
 fn brief(row: &AttentionRow) -> String {
     let (peer, ours) = (milliseconds(row.peer_seconds), milliseconds(row.our_seconds));
@@ -232,7 +232,7 @@ fn attention_table(rows: &[AttentionRow], part: Part, length: i64, against: &[Ag
     for pass in [Pass::Forward, Pass::Backward] {
         headings.push(format!("{} ms", pass.name()));
         headings.extend(against.iter().map(|against| format!("x{}", against.name().to_uppercase())));
-        headings.extend(["peak".to_string(), "MiB".to_string()]);
+        headings.extend(["product rate".to_string(), "MiB".to_string()]);
     }
     let cells = mixes.iter().map(|mix| {
         let mut cells = vec![mix.to_string()];
@@ -304,7 +304,7 @@ fn train_all(
                 Err(error) => return Err(error.context(format!("{title}, {}", run.mix))),
             };
             eprintln!("{title}  {:<4} {:<7} {:.2}", row.mix, against.name(), row.ratio);
-            peers.sheet.keep(std::slice::from_ref(&row))?;
+            peers.file.keep(std::slice::from_ref(&row))?;
             rows.push(row);
         }
     }
@@ -312,7 +312,7 @@ fn train_all(
 }
 
 const TRAIN_LEGEND: &str = "\
-ratio: our tokens/s over PyTorch's, steps in turn on the same batches; 10% - 90%: of single steps; peak: our operations (those that
+ratio: our tokens/s over PyTorch's, steps in turn on the same batches; 10% - 90%: of single steps; product rate: our operations (those that
 the model's products and attention need) over our time, as a share of the machine's product rate.\n";
 
 fn train_table(rows: &[TrainRow], machine: &Machine) -> String {
@@ -342,7 +342,7 @@ fn train_table(rows: &[TrainRow], machine: &Machine) -> String {
         "its tokens/s",
         "ratio",
         "10% - 90%",
-        "peak",
+        "product rate",
         "our MiB",
         "its MiB",
     ];

@@ -1,6 +1,6 @@
 //! `synthesizer bench decode`.
 
-use super::sheet::Sheet;
+use super::csv_file::CsvFile;
 use crate::bench::decode::{evenly, measure, Options, Row, Subject};
 use crate::bench::decode_peer::{Case, Peer};
 use crate::bench::sampling::Limits;
@@ -104,7 +104,7 @@ pub fn run(args: Args) -> Result<()> {
         let weights = weights(model, &subject, &path.with_extension("safetensors"))?;
         return Case::new(&model.run, &subject, &weights, &options)?.write(path);
     }
-    let mut sheet = Sheet::create(args.csv.as_deref())?;
+    let mut file = CsvFile::create(args.csv.as_deref())?;
     let mut all: Vec<Row> = Vec::new();
     for model in &models {
         let subject = subject(model, device, args.sentences)?;
@@ -126,7 +126,7 @@ pub fn run(args: Args) -> Result<()> {
             let ratio = row.ratio.map_or(String::new(), |ratio| format!("  {ratio:.2} times the peer"));
             eprintln!("{:<12} beam {:<3} {:>8.1} sentences/s{ratio}", row.run, row.beam, row.sentences_per_second);
         }
-        sheet.keep(&rows)?;
+        file.keep(&rows)?;
         all.extend(rows);
     }
     if args.json {

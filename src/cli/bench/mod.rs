@@ -2,8 +2,8 @@
 
 mod attention;
 mod compare;
+mod csv_file;
 mod decode;
-mod sheet;
 mod train;
 
 use crate::bench::roofline::Machine;

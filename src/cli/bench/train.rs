@@ -1,6 +1,6 @@
 //! `synthesizer bench train`.
 
-use super::sheet::Sheet;
+use super::csv_file::CsvFile;
 use super::{milliseconds, rates};
 use crate::bench::roofline::Machine;
 use crate::bench::train::{Row, Subject};
@@ -52,15 +52,18 @@ pub fn run(args: Args) -> Result<()> {
         tch::set_num_threads(threads);
     }
     memory::keep_freed();
+    if let Some(path) = &args.dump {
+        // There is at least one run, or `runs` had said so.
+        let Some((_, run)) = runs.first() else { return Ok(()) };
+        let task = task::build(run, device)?;
+        return Subject::new(run, task.as_ref(), args.steps as usize)?.dump(path, args.warm_up + args.steps);
+    }
+    let mut file = CsvFile::create(args.csv.as_deref())?;
     let machine = Machine::measure(device)?;
-    let mut sheet = Sheet::create(args.csv.as_deref())?;
     let mut rows: Vec<Row> = Vec::new();
     for (title, run) in &runs {
         let task = task::build(run, device).with_context(|| format!("{title}, {}", run.mix))?;
         let mut subject = Subject::new(run, task.as_ref(), args.steps as usize)?;
-        if let Some(path) = &args.dump {
-            return subject.dump(path, args.warm_up + args.steps);
-        }
         for _ in 0..args.warm_up {
             subject.step()?;
         }
@@ -69,7 +72,7 @@ pub fn run(args: Args) -> Result<()> {
         // There is at least one sample, by the option's range.
         let Some(row) = subject.row(title, &samples, peak, &machine) else { continue };
         eprintln!("{title}  {}  {:.0} tokens/s", row.mix, row.tokens_per_second);
-        sheet.keep(std::slice::from_ref(&row))?;
+        file.keep(std::slice::from_ref(&row))?;
         rows.push(row);
     }
     if args.json {
@@ -137,12 +140,12 @@ fn table(rows: &[Row], machine: &Machine) -> String {
         "forward",
         "backward",
         "optimizer",
-        "peak",
+        "product rate",
         "MiB",
     ];
     let device = rows.first().map_or(String::new(), |row| format!("{}, {} threads\n", row.device, row.threads));
     format!(
-        "{device}{}{}tokens/s: predicted tokens of all measured steps over their time; peak: operations that the model's products and attention \
+        "{device}{}{}tokens/s: predicted tokens of all measured steps over their time; product rate: operations that the model's products and attention \
          need over the time, as a share of the machine's product rate; MiB: most memory of a step above model and optimizer.\n",
         lay_out(&headings, &cells, 2),
         rates(machine)

@@ -108,8 +108,9 @@ impl<T> Sheets<T> {
         for sheets in files {
             let Sheets { rows, about } = sheets?;
             all.rows.extend(rows);
-            all.about.extend(about.into_iter().filter(|note| !all.about.contains(note)).collect::<Vec<_>>());
+            all.about.extend(about);
         }
+        all.about = each_once(all.about);
         Ok(all)
     }
 }
@@ -127,27 +128,32 @@ fn read<T>(path: &Path, required: &[&str], line: impl Fn(&Row) -> Result<Option<
     }
     let sheet = Sheet::read(path, required, Tail::Growing)?;
     let mut found = Sheets::default();
-    let (mut settings, mut commands): (Vec<String>, Vec<String>) = Default::default();
+    let (mut settings, mut commands) = (Vec::new(), Vec::new());
     for row in sheet.rows() {
         let Some(made) = line(&row)? else { continue };
         found.rows.push(made);
-        let setting = setting(&row);
-        if !settings.contains(&setting) {
-            settings.push(setting);
-        }
-        let command = row.text("command").to_string();
-        if !command.is_empty() && !commands.contains(&command) {
-            commands.push(command);
-        }
+        settings.push(setting(&row));
+        commands.push(row.text("command"));
     }
-    found.about = settings;
-    found.about.extend(commands.iter().map(|command| measured_by(command)));
+    found.about = each_once(settings);
+    found.about.extend(measured_by(commands));
     Ok(found)
 }
 
-/// A note on the command that measured something.
-pub fn measured_by(command: &str) -> String {
-    format!("Measured by `{command}`.")
+/// Notes on the commands that measured something, each once.
+pub fn measured_by<'a>(commands: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let commands = commands.into_iter().filter(|command| !command.is_empty());
+    each_once(commands.map(|command| format!("Measured by `{command}`.")))
+}
+
+fn each_once(notes: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for note in notes {
+        if !once.contains(&note) {
+            once.push(note);
+        }
+    }
+    once
 }
 
 /// Sizes and machine of a line, as a sentence.
@@ -156,7 +162,7 @@ fn setting(row: &Row) -> String {
         ("d ", row.text("d_model"), ""),
         ("h ", row.text("heads"), ""),
         ("", processor(row), ""),
-        ("", row.text("threads"), " threads"),
+        ("", row.text("threads"), if row.text("threads") == "1" { " thread" } else { " threads" }),
         ("PyTorch ", row.text("torch"), ""),
         ("synthesizer ", row.text("version"), ""),
     ];
@@ -183,7 +189,19 @@ fn against(row: &Row) -> Result<Against> {
 
 /// Reads the lines of `core` or `layer` in an `attention.csv`; nothing where there is none.
 pub fn read_attention(path: &Path, part: &str) -> Result<Sheets<AttentionRow>> {
-    let required = ["part", "mix", "length", "batch", "pass", "peer", "allocator", "our_seconds", "ratio"];
+    let required = [
+        "part",
+        "mix",
+        "length",
+        "batch",
+        "pass",
+        "peer",
+        "allocator",
+        "our_seconds",
+        "ratio",
+        "product_share",
+        "least_seconds",
+    ];
     read(path, &required, |row| {
         if row.text("part") != part {
             return Ok(None);

@@ -1,12 +1,13 @@
 //! The CSV file of a benchmark.
 
+use crate::terminal::command_line;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fs::File;
 use std::path::Path;
 
 /// A file whose every line ends with where and how it was measured; or no file, which takes lines too.
-pub(super) struct Sheet {
+pub(super) struct CsvFile {
     file: Option<csv::Writer<File>>,
     origin: Origin,
 }
@@ -22,12 +23,12 @@ struct Origin {
     command: String,
 }
 
-impl Sheet {
+impl CsvFile {
     /// Makes the file, and its folder: before anything is measured.
     ///
     /// # Errors
     /// What the file system refuses.
-    pub fn create(path: Option<&Path>) -> Result<Sheet> {
+    pub fn create(path: Option<&Path>) -> Result<CsvFile> {
         let make = |path: &Path| {
             let made = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 Some(folder) => std::fs::create_dir_all(folder),
@@ -36,9 +37,8 @@ impl Sheet {
             let file = made.and_then(|()| File::create(path));
             file.map(csv::Writer::from_writer).with_context(|| format!("cannot write {}", path.display()))
         };
-        let typed = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-        let (version, command) = (env!("CARGO_PKG_VERSION"), format!("synthesizer {typed}"));
-        Ok(Sheet { file: path.map(make).transpose()?, origin: Origin { cpu: cpu(), version, command } })
+        let origin = Origin { cpu: cpu(), version: env!("CARGO_PKG_VERSION"), command: command_line() };
+        Ok(CsvFile { file: path.map(make).transpose()?, origin })
     }
 
     /// Writes lines, so that they stay if the next are never measured.

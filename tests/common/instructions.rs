@@ -1,0 +1,21 @@
+//! Kernels of every instruction set, not of the best alone.
+
+use std::process::Command;
+use synthesizer::native::Instructions;
+
+const VARIABLE: &str = "SYNTHESIZER_INSTRUCTIONS";
+
+/// Runs the tests of the calling file once more for each set that this processor has but the best, which they run with anyway.
+///
+/// # Panics
+/// If one fails.
+pub fn pass_with_every_set() {
+    if std::env::var_os(VARIABLE).is_some() {
+        return;
+    }
+    let there = Instructions::available();
+    for set in &there[..there.len() - 1] {
+        let output = Command::new(std::env::current_exe().unwrap()).env(VARIABLE, set.name()).output().unwrap();
+        assert!(output.status.success(), "{set:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
