@@ -79,7 +79,11 @@ BENCHED := $(addprefix experiments/mini/table2/,lm1b.toml ende.toml)
 # Decoding is measured with trained models, which stop writing by themselves: those of `make reproduce-table2`, or else such as are
 # trained for it, in a folder of their own, so that what is committed stays as it is.
 DECODED := V D R FR D+V R+V
-MODELS := $(if $(wildcard results/mini/table2/ende/V-s1/checkpoint/final.safetensors),results,target/bench)
+# of a folder of results and some mixes, the runs' folders
+runs_of = $(patsubst %,$(1)/mini/table2/ende/%-s1,$(2))
+is_trained = $(if $(filter $(words $(1)),$(words $(wildcard $(addsuffix /checkpoint/final.safetensors,$(1))))),yes)
+MODELS := $(if $(call is_trained,$(call runs_of,results,$(DECODED))),results,target/bench)
+QUICKLY := $(call runs_of,$(MODELS),V R+V)
 GROWN := bench attention --part layer --seconds 0.2 --repeats 10 \
   $(addprefix --mix ,V D R Rfix FR FD R+D D+V R+V LC DC Lin FFT Mixer)
 .PHONY: bench
@@ -88,7 +92,7 @@ bench: build ## Ours against PyTorch on the CPU, in turn; growth; figures (fetch
 ifeq ($(DEVICE),cuda)
 	$(SYNTHESIZER) bench attention --device cuda
 else
-	$(if $(QUICK),,$(RUN) --results $(MODELS) $(lastword $(BENCHED)) $(addprefix --mix ,$(DECODED)))
+	$(if $(QUICK)$(filter results,$(MODELS)),,$(RUN) --results $(MODELS) $(lastword $(BENCHED)) $(addprefix --mix ,$(DECODED)))
 	@packages="$$(python3 scripts/peer.py)"; export PYTHONPATH="$$packages" PYTHONNOUSERSITE=1; set -x; \
 	python3 benches/check_peer.py tests/golden/*.safetensors tests/fixtures/baselines/*.json; \
 	$(SYNTHESIZER) bench compare attention --part core --csv $(BENCH)/attention.csv \
@@ -97,8 +101,9 @@ else
 	$(SYNTHESIZER) bench compare attention --part layer --against eager,fused --csv $(BENCH)/layer.csv;) \
 	$(SYNTHESIZER) bench compare train $(BENCHED) --against stock,eager --csv $(BENCH)/train.csv \
 	  $(if $(QUICK),--mix V --mix R+V --turns 2,--mix V --mix D --mix R --mix FR --mix R+V); \
-	$(SYNTHESIZER) bench decode --peer --csv $(BENCH)/decode.csv $(if $(QUICK),$(lastword $(BENCHED)) --mix V --mix R+V --sentences 64 --repeats 3,\
-	  $(patsubst %,$(MODELS)/mini/table2/ende/%-s1,$(DECODED)) --sentences 400)
+	$(SYNTHESIZER) bench decode --peer --csv $(BENCH)/decode.csv \
+	  $(if $(QUICK),$(if $(call is_trained,$(QUICKLY)),$(QUICKLY),$(lastword $(BENCHED)) --mix V --mix R+V) --sentences 64 --repeats 3,\
+	  $(call runs_of,$(MODELS),$(DECODED)) --sentences 400)
 ifeq ($(QUICK),)
 	$(SYNTHESIZER) $(GROWN) --lengths 64,128,256,512,1024,2048 --batch 2 --csv $(BENCH)/growth.csv > /dev/null
 	$(SYNTHESIZER) $(GROWN) --lengths 256 --batch 1,2,4,8,16,32 --csv $(BENCH)/batch.csv > /dev/null

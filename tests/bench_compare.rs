@@ -1,5 +1,9 @@
 //! `bench compare` against a peer that stands in for PyTorch and answers what it is told to: a script of the shell.
 
+#[path = "common/workplace.rs"]
+#[allow(dead_code)] // one function of it
+mod workplace;
+
 use std::path::Path;
 use std::process::{Command, Output};
 use synthesizer::bench::train::Subject;
@@ -125,9 +129,11 @@ fn a_peer_that_cannot_be_compared_with_is_refused() {
     assert!(text.contains("nothing.py: run this in the repository's folder; `make bench` makes the peer"), "{text}");
 }
 
-const TOY: &str = "title = \"Toy\"\ntask = \"translation\"\nmix = \"V\"\n[data]\ncorpus = \"reverse\"\nvocabulary = 270\nmax_tokens = 24\n\
-     [model]\nd_model = 16\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 32\nmax_length = 32\ndropout = 0.0\n\
-     attention_dropout = 0.0\nrelu_dropout = 0.0\n[train]\nsteps = 9\nbatch_tokens = 256\nwarmup = 2\n";
+/// Without dropout, which the two would draw differently.
+fn toy() -> String {
+    let none = "max_length = 32\ndropout = 0.0\nattention_dropout = 0.0\nrelu_dropout = 0.0\n";
+    workplace::toy("\"V\"", 9).replace("max_length = 32\n", none)
+}
 
 /// Losses and numbers of parameters are compared before anything is timed.
 #[test]
@@ -135,7 +141,7 @@ fn another_model_is_not_compared_with() {
     let folder = tempfile::tempdir().unwrap();
     let script = peer(folder.path(), PEER);
     let toml = folder.path().join("toy.toml");
-    std::fs::write(&toml, TOY).unwrap();
+    std::fs::write(&toml, toy()).unwrap();
     let output = compare(&script, &["train", toml.to_str().unwrap(), "--threads=1"]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
@@ -147,7 +153,7 @@ fn another_model_is_not_compared_with() {
 fn a_training_step_is_compared_by_its_tokens_a_second() {
     std::env::set_var("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR"));
     let folder = tempfile::tempdir().unwrap();
-    let experiment = Experiment::parse(Path::new("toy.toml"), TOY).unwrap();
+    let experiment = Experiment::parse(Path::new("toy.toml"), &toy()).unwrap();
     let run = experiment.plan(Path::new("results")).unwrap().runs.remove(0).run;
     let task = synthesizer::task::build(&run, tch::Device::Cpu).unwrap();
     let parameters = synthesizer::model::count_parameters(task.variables()).1;
@@ -162,7 +168,7 @@ fn a_training_step_is_compared_by_its_tokens_a_second() {
     );
     let script = peer(folder.path(), &text);
     let (toml, csv) = (folder.path().join("toy.toml"), folder.path().join("train.csv"));
-    std::fs::write(&toml, TOY).unwrap();
+    std::fs::write(&toml, toy()).unwrap();
     let arguments = ["--threads=1", "--turns=2", "--against=eager", "--csv", csv.to_str().unwrap()];
     let output = compare(&script, &[&["train", toml.to_str().unwrap()], &arguments[..]].concat());
     assert!(output.status.success(), "{output:?}");
@@ -183,5 +189,5 @@ fn a_training_step_is_compared_by_its_tokens_a_second() {
     // eight steps of at most 256 tokens a side in 16 s
     assert!((8.0..128.0).contains(&number("peer_tokens_per_second")), "{row:?}");
     assert!(number("least_seconds") > 0.0 && number("least_seconds") < number("our_seconds"), "{row:?}");
-    assert!((0.0..1.0).contains(&number("product_share")), "{row:?}");
+    assert!(number("product_share") > 0.0 && number("product_share") < 1.0, "{row:?}");
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Output;
 use synthesizer::bench::roofline::{training_step, Batch};
 use synthesizer::bench::train::Subject;
-use synthesizer::experiment::Experiment;
+use synthesizer::experiment::{Experiment, Precision};
 
 /// Dropout stays, as a real file has it.
 fn smoothed() -> String {
@@ -116,7 +116,7 @@ fn the_work_of_a_step_is_that_of_its_batch() {
     let sizes = synthesizer::task::transformer_config(&run, task.training().tokenizer.size());
     let trained = task.variables().trainable_variables().iter().map(|weight| weight.numel() as u64).sum();
     let mut subject = Subject::new(&run, task.as_ref(), usize::MAX).unwrap();
-    let mut filled = 0;
+    let (mut filled, mut all) = (0, Vec::new());
     for rows in task.training().epoch(0) {
         let tokens = task.token_batch(0, &rows).unwrap().unwrap();
         let (count, target) = tokens.input.size2().unwrap();
@@ -124,9 +124,20 @@ fn the_work_of_a_step_is_that_of_its_batch() {
         let predictions = tokens.target.ne(0.0).sum(tch::Kind::Int64).int64_value(&[]);
         filled += count * target - predictions;
         let batch = Batch { rows: count, source: Some(source), target, predictions: predictions as u64 };
-        assert_eq!(subject.step().unwrap().work, Some(training_step(&sizes, batch, trained).unwrap()));
+        let work = training_step(&sizes, batch, trained).unwrap();
+        assert_eq!(subject.step().unwrap().work, Some(work));
+        all.push(work);
     }
     assert!(filled > 0, "no row is filled up, which shows little");
+    // of two batches the products of both, and Adam's bytes once
+    let mut two = run.clone();
+    two.train.accumulate = 2;
+    let work = Subject::new(&two, task.as_ref(), 1).unwrap().step().unwrap().work.unwrap();
+    assert_eq!((work.operations, work.bytes), (all[0].operations + all[1].operations, all[0].bytes));
+    // rounded products have another rate
+    let mut rounded = run.clone();
+    rounded.train.precision = Precision::Bfloat16;
+    assert_eq!(Subject::new(&rounded, task.as_ref(), 1).unwrap().step().unwrap().work, None);
 }
 
 #[test]

@@ -73,10 +73,13 @@ fn runs_are_chosen_by_their_mix() {
     let place = Workplace::new(r#"["V", "FR", "R + V"]"#, 4);
     place.said(&["run", "toy.toml", "--mix", "V", "--mix", "R+V"], 0);
     assert_eq!(mixes(&place.path("results/custom/toy.csv")), ["V", "R+V"]);
+    // a whole name is that run's alone, though others' names contain it
+    place.said(&["run", "toy.toml", "--fresh", "--only", "V-s1", "--stop-after", "1"], 130);
+    assert_eq!(mixes(&place.path("results/custom/toy.csv")), ["R+V"]);
     let said = place.said(&["run", "toy.toml", "--mix", "D"], 2);
-    assert!(said.contains("no run has the mix D and the name asked for; there are V, FR, R+V"), "{said}");
+    assert!(said.contains("no run has one of these mixes; there are V, FR, R+V"), "{said}");
     let said = place.said(&["run", "toy.toml", "--mix", "V", "--only", "FR"], 2);
-    assert!(said.contains("no run has the mix V and the name asked for"), "{said}");
+    assert!(said.contains("no run of these mixes has a name that contains \"FR\""), "{said}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub struct Work {
 /// forward pass, as each product has two in the backward pass, but a layer without weights (FFT) twice, and where logits are fixed
 /// (Rfix) these once and their products with values twice.
 /// Bytes: every input is read and the output written once (forward); with the backward pass the inputs are read again, the
-/// output's gradient is read, and each input's gradient written.
+/// output's gradient is read, and each input's gradient written; without weights the input is not needed again.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
     /// Whether only logits, softmax and weighted values count, not the projections.
@@ -115,7 +115,7 @@ impl Piece {
         let passes = if layer.parameters().trainable > 0 { 3.0 } else { 2.0 };
         let (operations, elements) = match (self.is_backward, layer.trains_logits()) {
             (false, _) => (logits + weighted + projections, inputs + outputs),
-            (true, true) => (passes * (logits + weighted + projections), 3.0 * inputs + 2.0 * outputs),
+            (true, true) => (passes * (logits + weighted + projections), passes * inputs + 2.0 * outputs),
             (true, false) => (logits + 2.0 * weighted + 3.0 * projections, 3.0 * inputs + 2.0 * outputs),
         };
         Ok(Work { operations, bytes: 4.0 * elements })
@@ -135,10 +135,9 @@ pub struct Batch {
     pub predictions: u64,
 }
 
-/// What a training step on a batch cannot do without, of a model with so many `trained` parameters.
+/// What a training step on a filled-up batch cannot do without, of a model with so many `trained` parameters.
 ///
-/// Operations: three times those of the forward pass, of self-attention as [`Piece`] has it; what fills a side up counts, but not in
-/// the logits. Bytes: weights are read forward and
+/// Operations: three times those of the forward pass, of self-attention as [`Piece`] has it; logits are those of real targets. Bytes: weights are read forward and
 /// backward, gradients written and read twice (norm, Adam), weights and both moments read and written: 11 floats a parameter.
 /// What goes from layer to layer may stay in caches and is not counted.
 ///
@@ -190,7 +189,7 @@ mod tests {
         // the transform of 4 · 8 points is its own gradient's
         let transform = Layer::new(&[Term::new("FFT")], shape, Mixing::Softmax).unwrap();
         let work = Piece { is_core: false, is_backward: true, ..piece }.work(&transform, input).unwrap();
-        assert_eq!(work.operations, 2.0 * 3.0 * 5.0 * 32.0 * 5.0);
+        assert_eq!(work, Work { operations: 2.0 * 3.0 * 5.0 * 32.0 * 5.0, bytes: 4.0 * (200.0 + 20.0) });
         // a kernel of 3 looks at 3 positions, later ones hidden or not
         let term = Term { name: "LC".into(), parameters: vec![("kernel".into(), 3)] };
         let light = Layer::new(&[term], shape, Mixing::Softmax).unwrap();

@@ -1,5 +1,6 @@
 //! `synthesizer run`.
 
+use super::mixes::{is_wanted, none_wanted};
 use super::side_by_side::side_by_side;
 use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{self, Mix, Plan, PlannedRun};
@@ -35,10 +36,10 @@ pub struct Args {
     /// Threads of one operation [default: one a physical core]
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..=4096))]
     pub(super) threads: Option<i32>,
-    /// Only the runs whose name contains this, such as `R+V` or `-s1`
+    /// Only the run of this name, or else those whose name contains it, such as `R+V` or `-s1`
     #[arg(long, value_name = "TEXT")]
     pub(super) only: Option<String>,
-    /// Only the runs of this mix; may be given many times
+    /// Only the runs of this mix, of every seed and variant; may be given many times
     #[arg(long = "mix", value_name = "MIX")]
     pub(super) mixes: Vec<Mix>,
     /// Only the run of exactly this name (what `--jobs` starts its processes with)
@@ -166,25 +167,24 @@ fn plans(args: &Args) -> Result<Vec<Wanted>> {
         if !missing.is_empty() {
             return Err(experiment::Problems(missing).into());
         }
+        let is_name = |text: &String| plan.runs.iter().any(|planned| planned.name == *text);
+        let by_name = |only: &String, name: &String| if is_name(only) { name == only } else { name.contains(only) };
         let chosen = |planned: &PlannedRun| {
-            let mix = planned.run.mix.to_string();
-            (args.mixes.is_empty() || args.mixes.iter().any(|wanted| wanted.to_string() == mix))
-                && args.only.as_ref().is_none_or(|only| planned.name.contains(only.as_str()))
+            is_wanted(&args.mixes, &planned.run.mix)
+                && args.only.as_ref().is_none_or(|only| by_name(only, &planned.name))
                 && args.name.as_ref().is_none_or(|name| planned.name == *name)
         };
         let chosen = plan.runs.iter().map(chosen).collect();
         all.push(Wanted { file: experiment.source.path, plan, chosen });
     }
     if all.iter().all(|wanted| wanted.runs().next().is_none()) {
-        if !args.mixes.is_empty() {
-            let runs = all.iter().flat_map(|wanted| &wanted.plan.runs);
-            let mut there: Vec<String> = runs.map(|planned| planned.run.mix.to_string()).collect();
-            there.dedup();
-            let wanted = args.mixes.iter().map(Mix::to_string).collect::<Vec<_>>();
-            bail!("no run has the mix {} and the name asked for; there are {}", wanted.join(" or "), there.join(", "));
+        let mixes = || all.iter().flat_map(|wanted| &wanted.plan.runs).map(|planned| &planned.run.mix);
+        if !mixes().any(|mix| is_wanted(&args.mixes, mix)) {
+            return Err(none_wanted(mixes()));
         }
         let text = args.only.as_deref().or(args.name.as_deref()).unwrap_or_default();
-        bail!("no run's name contains {text:?}");
+        let of_these = if args.mixes.is_empty() { "" } else { " of these mixes" };
+        bail!("no run{of_these} has a name that contains {text:?}");
     }
     Ok(all)
 }

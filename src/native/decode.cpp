@@ -3,7 +3,6 @@
 #include "products.h"
 
 #include <cstddef>
-#include <initializer_list>
 
 namespace {
 
@@ -207,7 +206,8 @@ void attend_self(const Self* task) {
         } else {
           std::memset(logits, 0, t.length * sizeof(float));
         }
-        for (const float* more : {table, dense}) {
+        const float* const both[] = {table, dense};
+        for (const float* more : both) {
           for (int64_t j = 0; more && j < t.length; ++j) {
             logits[j] += more[j];
           }

@@ -236,14 +236,19 @@ impl Instructions {
 /// The best that this processor has, or what the environment's `SYNTHESIZER_INSTRUCTIONS` names, so that tests can run every set.
 ///
 /// # Panics
-/// If it names what the processor does not have.
+/// If it is set and names none that the processor has.
 pub fn instructions() -> Instructions {
     static CHOSEN: OnceLock<Instructions> = OnceLock::new();
     *CHOSEN.get_or_init(|| {
         let there = Instructions::available();
-        let wanted = std::env::var("SYNTHESIZER_INSTRUCTIONS").ok();
-        let chosen = there.iter().rev().find(|set| wanted.as_ref().is_none_or(|wanted| wanted == set.name()));
-        *chosen.unwrap_or_else(|| panic!("SYNTHESIZER_INSTRUCTIONS={wanted:?}: there are {there:?}"))
+        let Some(wanted) = std::env::var_os("SYNTHESIZER_INSTRUCTIONS") else {
+            return *there.last().unwrap_or(&Instructions::Baseline);
+        };
+        let names: Vec<&str> = there.iter().map(|set| set.name()).collect();
+        let chosen = there.iter().find(|set| wanted == set.name());
+        *chosen.unwrap_or_else(|| {
+            panic!("SYNTHESIZER_INSTRUCTIONS is {wanted:?}; this processor has {}", names.join(", "))
+        })
     })
 }
 

@@ -154,7 +154,7 @@ Room<T> packed(int64_t depth, int64_t columns, Matrix<const T> b) {
   return panels;
 }
 
-// The same for any number of rows and panels, of which `next` lie apart; the bias is as long as there are columns.
+// `block` for any number of rows and panels, of which `next` lie apart; the bias is as long as there are columns.
 template <int32_t KIND, typename T>
 void blocks(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, int64_t next, const T* bias,
     T* out, int64_t stride) {

@@ -16,6 +16,7 @@ pub fn pass_with_every_set() {
     let there = Instructions::available();
     for set in &there[..there.len() - 1] {
         let output = Command::new(std::env::current_exe().unwrap()).env(VARIABLE, set.name()).output().unwrap();
-        assert!(output.status.success(), "{set:?}: {}", String::from_utf8_lossy(&output.stdout));
+        let [out, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        assert!(output.status.success(), "{set:?}: {out}\n{errors}");
     }
 }

@@ -5,6 +5,7 @@ use crate::bench::decode::{evenly, measure, Options, Row, Subject};
 use crate::bench::decode_peer::{Case, Peer};
 use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
+use crate::cli::mixes::{is_wanted, none_wanted};
 use crate::cli::run_folder;
 use crate::data::{self, tokenizer::Tokenizer};
 use crate::experiment::{self, Mix, Run};
@@ -155,11 +156,10 @@ fn models(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<Model>> {
             models.push(Model { name, run, trained: Some((path.clone(), weights)) });
         }
     }
-    let there: Vec<String> = models.iter().map(|model| model.run.mix.to_string()).collect();
-    models.retain(|model| mixes.is_empty() || mixes.iter().any(|mix| mix.to_string() == model.run.mix.to_string()));
-    if models.is_empty() {
-        bail!("no run has one of these mixes; there are {}", there.join(", "));
+    if !models.iter().any(|model| is_wanted(mixes, &model.run.mix)) {
+        return Err(none_wanted(models.iter().map(|model| &model.run.mix)));
     }
+    models.retain(|model| is_wanted(mixes, &model.run.mix));
     if let Some(model) = models.iter().find(|model| model.run.decode.is_none()) {
         bail!("{} writes no text: nothing is decoded in a run without a [decode] section", model.name);
     }

@@ -5,6 +5,7 @@ use super::{milliseconds, rates};
 use crate::bench::roofline::Machine;
 use crate::bench::train::{Row, Subject};
 use crate::cli::columns::lay_out;
+use crate::cli::mixes::{is_wanted, none_wanted};
 use crate::experiment::{self, Mix, Run};
 use crate::task;
 use crate::train::device::{resolve, DeviceChoice};
@@ -34,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=4096))]
     threads: Option<i32>,
     /// Write weights and batches of the first run to this safetensors file, for another program, and stop
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["csv", "json"])]
     dump: Option<PathBuf>,
     /// Write the measurements to this CSV file, run by run
     #[arg(long, value_name = "PATH")]
@@ -54,8 +55,8 @@ pub fn run(args: Args) -> Result<()> {
     memory::keep_freed();
     if let Some(path) = &args.dump {
         // There is at least one run, or `runs` had said so.
-        let Some((_, run)) = runs.first() else { return Ok(()) };
-        let task = task::build(run, device)?;
+        let Some((title, run)) = runs.first() else { return Ok(()) };
+        let task = task::build(run, device).with_context(|| format!("{title}, {}", run.mix))?;
         return Subject::new(run, task.as_ref(), args.steps as usize)?.dump(path, args.warm_up + args.steps);
     }
     let mut file = CsvFile::create(args.csv.as_deref())?;
@@ -86,26 +87,22 @@ pub fn run(args: Args) -> Result<()> {
 /// The runs of some experiment files, one a mix (its first seed, no variants), with the files' titles.
 pub(super) fn runs(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<(String, Run)>> {
     let mut runs: Vec<(String, Run)> = Vec::new();
-    let mut there: Vec<String> = Vec::new();
+    let mut there: Vec<Mix> = Vec::new();
     for (experiment, plan) in experiment::plan_all(paths, Path::new("results"))? {
         let missing = experiment.missing_files();
         if !missing.is_empty() {
             return Err(experiment::Problems(missing).into());
         }
         for planned in plan.runs {
-            let mix = planned.run.mix.to_string();
-            let is_again = runs.iter().any(|(title, run)| *title == plan.title && run.mix.to_string() == mix);
-            let wanted = mixes.is_empty() || mixes.iter().any(|wanted| wanted.to_string() == mix);
-            if wanted && !is_again {
+            let is_again = runs.iter().any(|(title, run)| *title == plan.title && run.mix == planned.run.mix);
+            there.push(planned.run.mix.clone());
+            if is_wanted(mixes, &planned.run.mix) && !is_again {
                 runs.push((plan.title.clone(), planned.run));
-            }
-            if !there.contains(&mix) {
-                there.push(mix);
             }
         }
     }
     if runs.is_empty() {
-        bail!("no run has one of these mixes; there are {}", there.join(", "));
+        return Err(none_wanted(&there));
     }
     Ok(runs)
 }
