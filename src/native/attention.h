@@ -6,6 +6,7 @@
 // weights. S, its softmax P and their gradients live in a thread's scratch, one block of rows at a time, and are made again
 // in the backward pass from the logarithms of the softmax's sums.
 
+#include "products.h"
 #include "random.h"
 
 // A tensor [batch, head, row, column] and its strides in elements; a batch stride of 0 means that sequences share it.

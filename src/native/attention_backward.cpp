@@ -285,9 +285,12 @@ struct Backward {
       rows(b, members, h, first, count, columns, sums);
       if (task.values_gradient.data != nullptr) {
         for (int64_t member = b; member < b + members; ++member) {
-          gemm<T>(columns, task.width, count, T(1), constant(s).transposed(),
-              constant(matrix<T>(task.output_gradient, member, h, first)), last ? T(0) : T(1),
-              matrix<T>(task.values_gradient, member, h, 0));
+          const Matrix<T> given = matrix<T>(task.output_gradient, member, h, first), made = matrix<T>(task.values_gradient, member, h, 0);
+          if (given.turned || made.turned) {
+            gemm<T>(columns, task.width, count, T(1), constant(s).transposed(), constant(given), last ? T(0) : T(1), made);
+          } else {
+            outer<T>(count, columns, task.width, s.data, s.stride, given.data, given.stride, !last, made.data, made.stride);
+          }
         }
       }
       if (wants_logits) {

@@ -12,12 +12,19 @@ void forward_part(const Attention& task, Share share) {
   T* scratch = all.data;
   T* factors = scratch + block * stride;
   T* inverse = factors + stride;
+  // values of the sequences of a group, each in panels
+  const int64_t packed_size = panels_size<T>(task.columns, task.width);
+  const Room<T> packed_values(packed_size * (task.shared ? task.batch : 1));
   const Dropout dropout(task.dropout, task.seed);
   for (int64_t index = share.begin; index < share.end;) {
     const int64_t h = index / task.batch, b = index % task.batch;
     const int64_t left = share.end - index;
     const int64_t group = task.shared ? (task.batch - b < left ? task.batch - b : left) : 1;
     index += group;
+    for (int64_t member = 0; member < group; ++member) {
+      const Matrix<const T> values = constant(matrix<T>(task.values, b + member, h, 0));
+      pack_alone(task.columns, task.width, values, packed_values.data + member * packed_size);
+    }
     for (int64_t first = 0; first < task.rows; first += block) {
       const int64_t count = first + block < task.rows ? block : task.rows - first;
       const int64_t columns = visible(task, first + count - 1);
@@ -69,7 +76,8 @@ void forward_part(const Attention& task, Share share) {
       }
       for (int64_t member = b; member < b + group; ++member) {
         Matrix<T> output = matrix<T>(task.output, member, h, first);
-        gemm<T>(count, task.width, columns, T(1), constant(s), constant(matrix<T>(task.values, member, h, 0)), T(0), output);
+        product<T>(count, columns, task.width, s.data, s.stride, packed_values.data + (member - b) * packed_size, task.columns, nullptr,
+            SET, output.data, output.stride);
         for (int64_t i = 0; i < count; ++i) {
           T* row = output.data + i * output.stride;
           for (int64_t c = 0; c < task.width; ++c) {

@@ -124,26 +124,39 @@ int64_t panels_size(int64_t depth, int64_t columns) {
   return (columns + WIDTH - 1) / WIDTH * WIDTH * depth;
 }
 
-// b [depth, columns] in panels of PANEL_COLUMNS columns, the last filled up with 0, each [depth, PANEL_COLUMNS]; all threads share
-// the work.
+// Panel `index` of b [depth, columns]: PANEL_COLUMNS columns of it, filled up with 0.
+template <typename T>
+void pack_panel(int64_t depth, int64_t columns, Matrix<const T> b, int64_t index, T* panels) {
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
+  const int64_t first = index * WIDTH, there = least(columns - first, WIDTH);
+  T* __restrict panel = panels + first * depth;
+  for (int64_t k = 0; k < depth; ++k, panel += WIDTH) {
+    if (!b.turned && there == WIDTH) {
+      std::memcpy(panel, b.data + k * b.stride + first, WIDTH * sizeof(T));
+      continue;
+    }
+    const int64_t step = b.turned ? b.stride : 1;
+    const T* from = b.turned ? b.data + first * b.stride + k : b.data + k * b.stride + first;
+    for (int64_t j = 0; j < WIDTH; ++j) {
+      panel[j] = j < there ? from[j * step] : T(0);
+    }
+  }
+}
+
+// All panels, each [depth, PANEL_COLUMNS]; all threads share the work.
 template <typename T>
 void pack(int64_t depth, int64_t columns, Matrix<const T> b, T* panels) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
-  parallel((columns + WIDTH - 1) / WIDTH, [&](int64_t index) {
-    const int64_t first = index * WIDTH, there = least(columns - first, WIDTH);
-    T* __restrict panel = panels + first * depth;
-    for (int64_t k = 0; k < depth; ++k, panel += WIDTH) {
-      if (!b.turned && there == WIDTH) {
-        std::memcpy(panel, b.data + k * b.stride + first, WIDTH * sizeof(T));
-        continue;
-      }
-      const int64_t step = b.turned ? b.stride : 1;
-      const T* from = b.turned ? b.data + first * b.stride + k : b.data + k * b.stride + first;
-      for (int64_t j = 0; j < WIDTH; ++j) {
-        panel[j] = j < there ? from[j * step] : T(0);
-      }
-    }
-  });
+  parallel((columns + WIDTH - 1) / WIDTH, [&](int64_t index) { pack_panel(depth, columns, b, index, panels); });
+}
+
+// The same by the calling thread.
+template <typename T>
+void pack_alone(int64_t depth, int64_t columns, Matrix<const T> b, T* panels) {
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
+  for (int64_t index = 0; index * WIDTH < columns; ++index) {
+    pack_panel(depth, columns, b, index, panels);
+  }
 }
 
 // The same in memory of its own.
@@ -176,11 +189,11 @@ void blocks(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_
   }
 }
 
-// out [rows, columns] = a [rows, depth] b + bias (if any), then what `mode` says, b in panels. A row of it does not depend on how many
-// there are.
+// out [rows, columns] = a [rows, depth] b + bias (if any), then what `mode` says, b in panels of `panel_depth` rows, of which the first
+// `depth` are taken. A row of out does not depend on how many there are.
 template <typename T>
-void product(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, const T* bias, Mode mode,
-    T* out, int64_t stride) {
+void product(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, int64_t panel_depth,
+    const T* bias, Mode mode, T* out, int64_t stride) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
   for (int64_t begin = 0; begin == 0 || begin < depth; begin += DEPTH) {
     const int64_t inner = least(depth - begin, DEPTH);
@@ -189,10 +202,17 @@ void product(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a
                           : (relu ? blocks<IN_ROWS | THEN_RELU, T> : blocks<IN_ROWS, T>);
     const int64_t step = BLOCK / (inner < 1 ? 1 : inner) / PANEL_ROWS * PANEL_ROWS;
     for (int64_t first = 0; first < rows; first += step) {
-      make(least(rows - first, step), inner, columns, a + first * a_stride + begin, a_stride, panels + begin * WIDTH, depth * WIDTH,
+      make(least(rows - first, step), inner, columns, a + first * a_stride + begin, a_stride, panels + begin * WIDTH, panel_depth * WIDTH,
           begin > 0 ? nullptr : bias, out + first * stride, stride);
     }
   }
+}
+
+// The same where all rows of the panels are taken.
+template <typename T>
+void product(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, const T* bias, Mode mode,
+    T* out, int64_t stride) {
+  product(rows, depth, columns, a, a_stride, panels, depth, bias, mode, out, stride);
 }
 
 // c [m, n] = Σ aᵢᵀ bᵢ over `count` rows aᵢ [m], bᵢ [n], or that added to it.

@@ -10,7 +10,7 @@ use crate::experiment::{self, Mix, Run};
 use crate::task;
 use crate::train::device::{resolve, DeviceChoice};
 use crate::train::memory;
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 /// Options of `bench train`.
