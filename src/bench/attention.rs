@@ -1,11 +1,12 @@
 //! Time and memory of the self-attention layer and of its core, every mix in turn.
 
-use super::roofline::{wait, Machine, Piece, Work};
+use super::roofline::{wait, Piece, Work, Yardstick};
 use super::sampling::{in_turn, Limits, Spread};
 use crate::attention::cost::{CostError, Input, Layer};
 use crate::attention::registry::{self, Entry, Shape};
 use crate::attention::{AttentionConfig, AttentionError, CoreAttention, Form, Mixing, SelfAttention};
 use crate::experiment::Mix;
+use crate::native::record;
 use crate::train::device;
 use crate::train::memory;
 use serde::Serialize;
@@ -140,9 +141,9 @@ pub struct Row {
     pub product_share: f64,
     /// Seconds at the least, by the machine's rates.
     pub least_seconds: f64,
-    /// The machine's operations a second, measured in the same process.
+    /// The machine's operations a second, of a large product, right before and after.
     pub product_rate: f64,
-    /// The machine's copied bytes a second, measured in the same process.
+    /// The machine's bytes a second, of a large copy, right before and after.
     pub copy_rate: f64,
 }
 
@@ -242,6 +243,21 @@ impl Subject {
         })
     }
 
+    /// A number whose gradient by the output is given: LibTorch's binding begins a backward pass at a number only, and a product
+    /// and a sum that made one would take time that is not attention's.
+    fn loss(&self, output: &Tensor) -> Result<Tensor, BenchError> {
+        let loss = Tensor::f_zeros([], (Kind::Float, self.device))?;
+        let gradient = self.output_gradient.shallow_clone();
+        record(&[output], &[&loss], move |_, _| Ok(vec![Some(gradient.shallow_clone())]))?;
+        Ok(loss)
+    }
+
+    /// Of all inputs that want one. They are returned, not added up: each run does the same work.
+    fn gradients(&self, loss: &Tensor) -> Result<Vec<Tensor>, BenchError> {
+        let leaves: Vec<&Tensor> = self.inputs.iter().filter(|tensor| tensor.requires_grad()).collect();
+        Ok(Tensor::f_run_backward(&[loss], &leaves, false, false)?)
+    }
+
     /// Runs a pass and drops what it gives.
     ///
     /// # Errors
@@ -249,12 +265,7 @@ impl Subject {
     pub fn run(&self, pass: Pass) -> Result<(), BenchError> {
         match pass {
             Pass::Forward => drop(tch::no_grad(|| self.forward())?),
-            Pass::Backward => {
-                let sum = self.forward()?.f_mul(&self.output_gradient)?.f_sum(Kind::Float)?;
-                let leaves: Vec<&Tensor> = self.inputs.iter().filter(|tensor| tensor.requires_grad()).collect();
-                // Gradients are returned, not added up: each run does the same work.
-                drop(Tensor::f_run_backward(&[sum], &leaves, false, false)?);
-            }
+            Pass::Backward => drop(self.gradients(&self.loss(&self.forward()?)?)?),
         }
         wait(self.device);
         Ok(())
@@ -321,7 +332,7 @@ pub fn measure(
     all.iter().try_for_each(Options::check)?;
     let Some(first) = all.first() else { return Ok(Vec::new()) };
     tch::manual_seed(0);
-    let machine = Machine::measure(first.device)?;
+    let mut yardstick = Yardstick::new(first.device)?;
     let mut rows = Vec::new();
     let each = |options: &'_ Options| {
         let parts = options.parts.clone();
@@ -338,7 +349,10 @@ pub fn measure(
         }
         for pass in [Pass::Forward, Pass::Backward] {
             let peaks = subjects.iter().map(|(_, subject)| subject.peak_memory(pass)).collect::<Result<Vec<_>, _>>()?;
+            let before = yardstick.take()?;
             let samples = in_turn(subjects.len(), options.limits, |entry| subjects[entry].1.seconds(pass))?;
+            yardstick.take()?;
+            let machine = yardstick.since(before);
             let first = rows.len();
             for (((mix, subject), peak), samples) in subjects.iter().zip(peaks).zip(samples) {
                 // Limits::most is at least 1, so that there is a sample.
@@ -370,4 +384,37 @@ pub fn measure(
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backward_pass_begins_at_the_given_gradient() {
+        let mix: Mix = "R+V".parse().unwrap();
+        let options = Options {
+            parts: vec![Part::Core, Part::Layer],
+            form: Form::default(),
+            mixes: vec![mix.clone()],
+            lengths: vec![5],
+            batch: 2,
+            d_model: 8,
+            heads: 2,
+            limits: Limits { warm_up: 0, least: 1, most: 1, seconds: 1.0 },
+            device: Device::Cpu,
+        };
+        for (part, count) in [(Part::Core, 5), (Part::Layer, 11)] {
+            let subject = Subject::new(&options, part, &mix, 5).unwrap().unwrap();
+            let made = subject.gradients(&subject.loss(&subject.forward().unwrap()).unwrap()).unwrap();
+            let sum = (subject.forward().unwrap() * &subject.output_gradient).sum(Kind::Float);
+            let expected = subject.gradients(&sum).unwrap();
+            // values, queries, keys, the table and alpha; x, four maps with biases, the table and alpha
+            assert_eq!((made.len(), expected.len()), (count, count), "{part:?}");
+            assert!(expected.iter().any(|gradient| gradient.abs().max().double_value(&[]) > 0.1), "{part:?}");
+            for (made, expected) in made.iter().zip(&expected) {
+                assert!(made.allclose(expected, 1e-6, 1e-7, false), "{part:?}");
+            }
+        }
+    }
 }

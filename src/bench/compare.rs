@@ -2,7 +2,7 @@
 
 use super::attention::{Options, Part, Pass, Subject};
 use super::peer::{Peer, Unfit};
-use super::roofline::Machine;
+use super::roofline::Yardstick;
 use super::sampling::{in_turn, Limits, Spread};
 use super::train::{self, Utilization};
 use crate::experiment::{Mix, Run};
@@ -148,7 +148,7 @@ pub fn attention(
     against: Against,
     options: &Options,
     (part, mix, length): (Part, &Mix, i64),
-    machine: &Machine,
+    yardstick: &mut Yardstick,
     setting: &Setting,
 ) -> Result<Vec<AttentionRow>> {
     let Some(subject) = Subject::new(options, part, mix, length)? else { return Ok(Vec::new()) };
@@ -166,6 +166,7 @@ pub fn attention(
     for pass in [Pass::Forward, Pass::Backward] {
         let Bytes { bytes } = peer.ask("memory", json!({"passed": pass.name()}))?;
         let our_peak_memory_bytes = subject.peak_memory(pass)?;
+        let before = yardstick.take()?;
         let (ours, theirs) = take_turns(
             options.limits,
             || Ok(subject.seconds(pass)?),
@@ -174,6 +175,8 @@ pub fn attention(
                 answer.seconds.first().copied().context("the peer gave no seconds")
             },
         )?;
+        yardstick.take()?;
+        let machine = yardstick.since(before);
         let Some(ratio) = Ratio::of(&theirs, &ours) else { continue };
         let work = subject.work(options, mix, length, pass)?;
         rows.push(AttentionRow {
@@ -207,6 +210,9 @@ pub fn attention(
 }
 
 /// Ours, the peer, ours, the peer …, until the limits say that it is enough for both; the seconds of each.
+///
+/// A turn is two runs, and the second counts: threads that wait for work turn in circles for some milliseconds before they sleep,
+/// on the other's time, and the other has filled the caches.
 fn take_turns(
     limits: Limits,
     mut ours: impl FnMut() -> Result<f64>,
@@ -215,7 +221,10 @@ fn take_turns(
     // As one entry, so that both have as many runs; its seconds are those of the two.
     let mut pairs = Vec::new();
     in_turn(1, limits, |_| {
-        let pair = (ours()?, peer()?);
+        ours()?;
+        let ours = ours()?;
+        peer()?;
+        let pair = (ours, peer()?);
         pairs.push(pair);
         Ok::<_, anyhow::Error>(pair.0 + pair.1)
     })?;
@@ -312,7 +321,7 @@ pub fn training(
     (title, run): (&str, &Run),
     turns: u64,
     dump: &Path,
-    machine: &Machine,
+    yardstick: &mut Yardstick,
     setting: &Setting,
 ) -> Result<TrainRow> {
     let task = task::build(run, Device::Cpu)?;
@@ -322,20 +331,23 @@ pub fn training(
     subject.dump(dump, measured + TURN + 1)?;
     let Loaded { parameters } = peer.ask("training", json!({"dump": dump, "form": against.form()}))?;
     let (mut samples, mut seconds) = (Vec::new(), Vec::new());
+    let before = yardstick.take()?;
     for turn in 0..=turns {
         let ours = (0..TURN).map(|_| subject.step()).collect::<Result<Vec<_>>>()?;
         let theirs: Steps = peer.ask("steps", json!({"count": TURN}))?;
         if turn > 0 {
             samples.extend(ours);
             seconds.extend(theirs.seconds.into_iter().map(|[.., all]| all));
+            yardstick.take()?;
         }
     }
+    let machine = yardstick.since(before);
     let our_peak_memory_bytes = subject.peak_memory()?;
     let Bytes { bytes } = peer.ask("step_memory", json!({}))?;
     let ours: Vec<f64> = samples.iter().map(|sample| sample.phases.total().as_secs_f64()).collect();
     let tokens = samples.iter().map(|sample| sample.tokens).sum::<u64>() as f64;
     let ratio = Ratio::of(&seconds, &ours).context("no steps were measured")?;
-    let utilization = Utilization::of(&samples, machine);
+    let utilization = Utilization::of(&samples, &machine);
     let (our_total, peer_total): (f64, f64) = (ours.iter().sum(), seconds.iter().sum());
     Ok(TrainRow {
         experiment: title.to_string(),
@@ -385,9 +397,12 @@ mod tests {
             Ok(seconds)
         };
         let limits = Limits { warm_up: 1, least: 2, most: 9, seconds: 9.0 };
-        let (ours, peer) = take_turns(limits, || run('a', 1.0), || run('b', 3.0)).unwrap();
+        // a turn's first run takes longer
+        let first = |name: char| !order.borrow().ends_with(name);
+        let seconds = |name: char, least: f64| if first(name) { 100.0 } else { least };
+        let (ours, peer) = take_turns(limits, || run('a', seconds('a', 1.0)), || run('b', seconds('b', 3.0))).unwrap();
         // 4 s a pair: the third starts at 8 s, after it 12 s are spent
         assert_eq!((ours, peer), (vec![1.0; 3], vec![3.0; 3]));
-        assert_eq!(*order.borrow(), "abababab");
+        assert_eq!(*order.borrow(), "aabbaabbaabbaabb");
     }
 }

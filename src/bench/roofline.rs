@@ -16,49 +16,94 @@ pub struct Machine {
     pub copy_rate: f64,
 }
 
-/// Rows and columns of the product that is timed: large enough that more gives no more.
-const SIDE: i64 = 2048;
-/// Elements of the tensor that is copied: 128 MiB, more than any cache holds.
-const ELEMENTS: i64 = 32 << 20;
-const REPEATS: usize = 7;
-
 impl Machine {
-    /// Measures both, in about a second: medians of 7.
-    ///
-    /// # Errors
-    /// LibTorch's, for want of memory.
-    pub fn measure(device: Device) -> Result<Machine, TchError> {
-        no_grad(|| {
-            let square = Tensor::f_randn([SIDE, SIDE], (Kind::Float, device))?;
-            let product = square.f_empty_like()?;
-            let seconds = median(device, || square.f_matmul_out(&product, &square).map(drop))?;
-            let source = Tensor::f_ones([ELEMENTS], (Kind::Float, device))?;
-            let mut target = source.f_zeros_like()?;
-            let copying = median(device, || target.f_copy_(&source).map(drop))?;
-            Ok(Machine {
-                product_rate: 2.0 * (SIDE as f64).powi(3) / seconds,
-                copy_rate: 2.0 * 4.0 * ELEMENTS as f64 / copying,
-            })
-        })
-    }
-
     /// The larger of two bounds: all operations at the product rate, all bytes at the copy rate.
     pub fn least_seconds(&self, work: Work) -> f64 {
         (work.operations / self.product_rate).max(work.bytes / self.copy_rate)
     }
 }
 
-fn median(device: Device, mut run: impl FnMut() -> Result<(), TchError>) -> Result<f64, TchError> {
-    run()?;
-    let mut samples = Vec::with_capacity(REPEATS);
-    for _ in 0..REPEATS {
-        wait(device);
-        let start = Instant::now();
-        run()?;
-        wait(device);
-        samples.push(start.elapsed().as_secs_f64());
+/// Rows and columns of the product that is timed: large enough that more gives no more.
+const SIDE: i64 = 2048;
+/// Elements of the tensor that is copied: 128 MiB, more than any cache holds.
+const ELEMENTS: i64 = 32 << 20;
+/// Of either, at one moment.
+const REPEATS: usize = 3;
+
+/// A product and a copy that are timed again and again. A machine that others use too is now faster, now slower: what is
+/// measured is held against the rates of its own moments, those right before it and right after it.
+pub struct Yardstick {
+    square: Tensor,
+    product: Tensor,
+    source: Tensor,
+    target: Tensor,
+    /// Seconds of a product and of a copy.
+    samples: Vec<(f64, f64)>,
+}
+
+impl Yardstick {
+    /// Sets up both, run once and not timed.
+    ///
+    /// # Errors
+    /// LibTorch's, for want of memory.
+    pub fn new(device: Device) -> Result<Yardstick, TchError> {
+        no_grad(|| {
+            let square = Tensor::f_randn([SIDE, SIDE], (Kind::Float, device))?;
+            let source = Tensor::f_ones([ELEMENTS], (Kind::Float, device))?;
+            let (product, target) = (square.f_empty_like()?, source.f_zeros_like()?);
+            let mut yardstick = Yardstick { square, product, source, target, samples: Vec::new() };
+            yardstick.run()?;
+            Ok(yardstick)
+        })
     }
-    Ok(Spread::of(&samples).map_or(f64::NAN, |spread| spread.median))
+
+    fn run(&mut self) -> Result<(f64, f64), TchError> {
+        let device = self.square.device();
+        let product = seconds(device, || self.square.f_matmul_out(&self.product, &self.square).map(drop))?;
+        let copy = seconds(device, || self.target.f_copy_(&self.source).map(drop))?;
+        Ok((product, copy))
+    }
+
+    /// Times both at this moment, 3 times; what [`Yardstick::since`] then takes for these alone.
+    ///
+    /// # Errors
+    /// LibTorch's.
+    pub fn take(&mut self) -> Result<Moment, TchError> {
+        let moment = Moment(self.samples.len());
+        no_grad(|| {
+            for _ in 0..REPEATS {
+                let sample = self.run()?;
+                self.samples.push(sample);
+            }
+            Ok(moment)
+        })
+    }
+
+    /// Medians of all that was timed from that moment on.
+    pub fn since(&self, Moment(first): Moment) -> Machine {
+        rates(&self.samples[first..])
+    }
+}
+
+/// When a [`Yardstick`] was taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment(usize);
+
+fn rates(samples: &[(f64, f64)]) -> Machine {
+    let median = |seconds: Vec<f64>| Spread::of(&seconds).map_or(f64::NAN, |spread| spread.median);
+    let (products, copies) = samples.iter().copied().unzip();
+    Machine {
+        product_rate: 2.0 * (SIDE as f64).powi(3) / median(products),
+        copy_rate: 2.0 * 4.0 * ELEMENTS as f64 / median(copies),
+    }
+}
+
+fn seconds(device: Device, run: impl FnOnce() -> Result<(), TchError>) -> Result<f64, TchError> {
+    wait(device);
+    let start = Instant::now();
+    run()?;
+    wait(device);
+    Ok(start.elapsed().as_secs_f64())
 }
 
 /// CUDA only queues what it is asked to do.
@@ -231,6 +276,25 @@ mod tests {
         let encoder = 3.0 * (maps(21.0) + core(49.0) + feed_forward(21.0));
         let both = training_step(&config, Batch { source: Some(7), ..batch }, 100).unwrap();
         assert_eq!(both.operations, 3.0 * (decoder + 2.0 * cross + encoder));
+    }
+
+    #[test]
+    fn rates_of_samples_written_out() {
+        // of three products and copies the middle ones, whichever run they are of
+        let machine = rates(&[(0.5, 8.0), (2.0, 0.25), (1.0, 0.5)]);
+        assert_eq!(machine, Machine { product_rate: 17_179_869_184.0, copy_rate: 536_870_912.0 });
+    }
+
+    #[test]
+    fn a_moment_leaves_out_what_was_timed_before_it() {
+        let mut yardstick = Yardstick::new(Device::Cpu).unwrap();
+        let first = yardstick.take().unwrap();
+        let second = yardstick.take().unwrap();
+        assert_eq!(yardstick.samples.len(), 2 * REPEATS, "the first run is not timed");
+        assert_eq!(yardstick.since(first), rates(&yardstick.samples));
+        assert_eq!(yardstick.since(second), rates(&yardstick.samples[REPEATS..]));
+        let product = yardstick.square.matmul(&yardstick.square);
+        assert_eq!(f64::try_from((product - &yardstick.product).abs().max()).unwrap(), 0.0);
     }
 
     #[test]

@@ -80,9 +80,9 @@ pub struct Row {
     pub product_share: Option<f64>,
     /// The least that the machine's rates allow a step, on average.
     pub least_seconds: Option<f64>,
-    /// The machine's operations a second, of a large product.
+    /// The machine's operations a second, of a large product, right before and after.
     pub product_rate: f64,
-    /// The machine's bytes a second, of a large copy.
+    /// The machine's bytes a second, of a large copy, right before and after.
     pub copy_rate: f64,
 }
 

@@ -289,7 +289,8 @@ struct Backward {
           if (given.turned || made.turned) {
             gemm<T>(columns, task.width, count, T(1), constant(s).transposed(), constant(given), last ? T(0) : T(1), made);
           } else {
-            outer<T>(count, columns, task.width, s.data, s.stride, given.data, given.stride, !last, made.data, made.stride);
+            outer<T>(count, columns, task.width, s.data, s.stride, given.data, given.stride, task.causal ? first : columns, !last,
+                made.data, made.stride);
           }
         }
       }

@@ -76,8 +76,12 @@ void forward_part(const Attention& task, Share share) {
       }
       for (int64_t member = b; member < b + group; ++member) {
         Matrix<T> output = matrix<T>(task.output, member, h, first);
-        product<T>(count, columns, task.width, s.data, s.stride, packed_values.data + (member - b) * packed_size, task.columns, nullptr,
-            SET, output.data, output.stride);
+        const int64_t step = task.causal ? DIAGONAL_ROWS : count;
+        for (int64_t i = 0; i < count; i += step) {
+          const int64_t some = least(count - i, step);
+          product<T>(some, visible(task, first + i + some - 1), task.width, s.data + i * s.stride, s.stride,
+              packed_values.data + (member - b) * packed_size, task.columns, nullptr, SET, output.data + i * output.stride, output.stride);
+        }
         for (int64_t i = 0; i < count; ++i) {
           T* row = output.data + i * output.stride;
           for (int64_t c = 0; c < task.width; ++c) {

@@ -215,10 +215,14 @@ void product(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a
   product(rows, depth, columns, a, a_stride, panels, depth, bias, mode, out, stride);
 }
 
-// c [m, n] = Σ aᵢᵀ bᵢ over `count` rows aᵢ [m], bᵢ [n], or that added to it.
+// Rows of a step along a diagonal, beyond which there is nothing to add.
+constexpr int64_t DIAGONAL_ROWS = 2 * PANEL_ROWS;
+
+// c [m, n] = Σ aᵢᵀ bᵢ over `count` rows aᵢ [m], bᵢ [n], or that added to it. Row i of a is 0 beyond column `diagonal` + i, and the
+// product does without most of that; `diagonal` m if any column may be something.
 template <typename T>
-void outer(int64_t count, int64_t m, int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride, bool add, T* c,
-    int64_t stride) {
+void outer(int64_t count, int64_t m, int64_t n, const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t diagonal, bool add,
+    T* c, int64_t stride) {
   static_assert(BLOCK_ROWS % PANEL_ROWS == 0 && BLOCK_COLUMNS % PANEL_COLUMNS<T> == 0, "blocks are whole panels");
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
   const Room<T> block(DEPTH * BLOCK_COLUMNS);
@@ -239,8 +243,10 @@ void outer(int64_t count, int64_t m, int64_t n, const T* a, int64_t a_stride, co
         }
       }
       const auto make = add || begin > 0 ? blocks<ADDED, T> : blocks<0, T>;
-      for (int64_t first = 0; first < m; first += BLOCK_ROWS) {
-        make(least(m - first, BLOCK_ROWS), inner, columns, a + begin * a_stride + first, a_stride, right, inner * WIDTH,
+      for (int64_t first = 0, some = 0; first < m; first += some) {
+        some = least(m - first, first + BLOCK_ROWS <= diagonal ? BLOCK_ROWS : DIAGONAL_ROWS);
+        const int64_t empty = first < diagonal + begin ? 0 : least(first - diagonal - begin, inner);
+        make(some, inner - empty, columns, a + (begin + empty) * a_stride + first, a_stride, right + empty * WIDTH, inner * WIDTH,
             static_cast<const T*>(nullptr), c + first * stride + column, stride);
       }
     }
@@ -278,7 +284,7 @@ struct Outer {
     const int64_t first = cut(m, PANEL_ROWS, row, down), end = cut(m, PANEL_ROWS, row + 1, down);
     const int64_t left = cut(n, PANEL_COLUMNS<T>, column, across), right = cut(n, PANEL_COLUMNS<T>, column + 1, across);
     if (c != nullptr && first < end && left < right) {
-      outer(count, end - first, right - left, a + first, m, b + left, n, add, c + first * n + left, n);
+      outer(count, end - first, right - left, a + first, m, b + left, n, end - first, add, c + first * n + left, n);
     }
     if (sums != nullptr && column == 0 && first < end) {
       std::memset(sums + first, 0, static_cast<size_t>(end - first) * sizeof(T));

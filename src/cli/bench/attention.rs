@@ -4,7 +4,6 @@ use super::csv_file::CsvFile;
 use super::{milliseconds, rates};
 use crate::attention::Form;
 use crate::bench::attention::{measure, Options, Part, Pass, Row};
-use crate::bench::roofline::Machine;
 use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
 use crate::cli::cost::usual_mixes;
@@ -114,9 +113,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "time: median, and 10% - 90% quantiles; xV: the median over {BASE}'s; product rate: operations over time, as a share of the\n\
          machine's product rate; MiB: most memory above weights and input."
     );
-    if let Some(row) = rows.first() {
-        print!("{}", rates(&Machine { product_rate: row.product_rate, copy_rate: row.copy_rate }));
-    }
+    print!("{}", rates(rows.iter().map(|row| (row.product_rate, row.copy_rate))));
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::attention::Form;
 use crate::bench::attention::{Options, Part, Pass};
 use crate::bench::compare::{self, Against, AttentionRow, Setting, TrainRow};
 use crate::bench::peer::{Launch, Peer, Unfit};
-use crate::bench::roofline::Machine;
+use crate::bench::roofline::Yardstick;
 use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
 use crate::cli::cost::usual_mixes;
@@ -82,10 +82,10 @@ struct AttentionArgs {
     #[arg(long, value_name = "H", default_value_t = 8)]
     heads: i64,
     /// Most rounds of each comparison; 3 at least are made, if this allows
-    #[arg(long, value_name = "N", default_value_t = 9)]
+    #[arg(long, value_name = "N", default_value_t = 15)]
     rounds: usize,
-    /// Seconds of rounds of each, after which no further one starts
-    #[arg(long, value_name = "S", default_value_t = 0.4)]
+    /// Measured seconds of each, after which no further round starts
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
     seconds: f64,
 }
 
@@ -166,12 +166,12 @@ fn attention(args: AttentionArgs) -> Result<()> {
         batch: args.batch,
         d_model: args.d_model,
         heads: args.heads,
-        limits: Limits { warm_up: 1, least: args.rounds.min(3), most: args.rounds, seconds: args.seconds },
+        limits: Limits { warm_up: 0, least: args.rounds.min(3), most: args.rounds, seconds: args.seconds },
         device: Device::Cpu,
     };
     options.check()?;
     let mut peers = Peers::start(args.common)?;
-    let machine = Machine::measure(Device::Cpu)?;
+    let mut yardstick = Yardstick::new(Device::Cpu)?;
     let mut rows: Vec<AttentionRow> = Vec::new();
     for length in options.lengths.clone() {
         options.batch = args.batch.min(args.tokens / length).max(1);
@@ -181,7 +181,7 @@ fn attention(args: AttentionArgs) -> Result<()> {
                 for against in peers.common.against.clone() {
                     let peer = of(&mut peers.running, against)?;
                     let setting = &peers.setting;
-                    match compare::attention(peer, against, &options, (part, &mix, length), &machine, setting) {
+                    match compare::attention(peer, against, &options, (part, &mix, length), &mut yardstick, setting) {
                         Ok(found) => rows.extend(found),
                         // What torch.compile cannot do takes nothing from the other forms.
                         Err(error) if against == Against::Compile => {
@@ -202,7 +202,7 @@ fn attention(args: AttentionArgs) -> Result<()> {
             print!("{}", attention_table(&rows, part, length, &peers.common.against));
         }
     }
-    print!("{}{LEGEND}", rates(&machine));
+    print!("{}{LEGEND}", rates(rows.iter().map(|row| (row.product_rate, row.copy_rate))));
     Ok(())
 }
 
@@ -274,14 +274,14 @@ fn attention_table(rows: &[AttentionRow], part: Part, length: i64, against: &[Ag
 fn train(args: TrainArgs) -> Result<()> {
     let runs = runs(&args.paths, &args.mixes)?;
     let mut peers = Peers::start(args.common)?;
-    let machine = Machine::measure(Device::Cpu)?;
+    let mut yardstick = Yardstick::new(Device::Cpu)?;
     let folder = std::env::temp_dir().join(format!("synthesizer-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let done = train_all(&runs, args.turns, &mut peers, &machine, &folder.join("dump.safetensors"));
+    let done = train_all(&runs, args.turns, &mut peers, &mut yardstick, &folder.join("dump.safetensors"));
     // What stays in the temporary folder costs disk and nothing else.
     let _ = std::fs::remove_dir_all(&folder);
     let rows = done?;
-    print!("{}", train_table(&rows, &machine));
+    print!("{}", train_table(&rows));
     Ok(())
 }
 
@@ -289,7 +289,7 @@ fn train_all(
     runs: &[(String, Run)],
     turns: u64,
     peers: &mut Peers,
-    machine: &Machine,
+    yardstick: &mut Yardstick,
     dump: &Path,
 ) -> Result<Vec<TrainRow>> {
     let mut rows = Vec::new();
@@ -297,7 +297,7 @@ fn train_all(
         for against in peers.common.against.clone() {
             let peer = of(&mut peers.running, against)?;
             let measured = compare::check_training(peer, against.form(), run, dump)
-                .and_then(|()| compare::training(peer, against, (title, run), turns, dump, machine, &peers.setting));
+                .and_then(|()| compare::training(peer, against, (title, run), turns, dump, yardstick, &peers.setting));
             let row = match measured {
                 Ok(row) => row,
                 Err(error) if error.is::<Unfit>() => continue,
@@ -315,7 +315,7 @@ const TRAIN_LEGEND: &str = "\
 ratio: our tokens/s over PyTorch's, steps in turn on the same batches; 10% - 90%: of single steps; product rate: our operations (those that
 the model's products and attention need) over our time, as a share of the machine's product rate.\n";
 
-fn train_table(rows: &[TrainRow], machine: &Machine) -> String {
+fn train_table(rows: &[TrainRow]) -> String {
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
@@ -346,5 +346,9 @@ fn train_table(rows: &[TrainRow], machine: &Machine) -> String {
         "our MiB",
         "its MiB",
     ];
-    format!("{}{}{TRAIN_LEGEND}", lay_out(&headings, &cells, 3), rates(machine))
+    format!(
+        "{}{}{TRAIN_LEGEND}",
+        lay_out(&headings, &cells, 3),
+        rates(rows.iter().map(|row| (row.product_rate, row.copy_rate)))
+    )
 }

@@ -6,7 +6,6 @@ mod csv_file;
 mod decode;
 mod train;
 
-use crate::bench::roofline::Machine;
 use clap::Subcommand;
 
 /// Options of `bench`.
@@ -40,7 +39,8 @@ checkpoint, no log. The steps that warm up are left out.")]
     /// Ours against PyTorch, in turn: ratios of time, and memory
     #[command(after_long_help = "\
 Two processes take turns, ours first: one waits while the other works. Both have as many threads, float32, the same masks, no \
-dropout in attention (training: the file's), and their first runs left out. Core: on what the projections give, [B, L, heads, width] \
+dropout in attention (training: the file's), and their first runs left out: of attention every turn's, as the other's threads then \
+still turn in circles. Core: on what the projections give, [B, L, heads, width] \
 each, with gradients of all of it; layer: from x to the output projection. `make bench` makes the peer and runs all of it.")]
     Compare(compare::Args),
 }
@@ -62,8 +62,28 @@ fn milliseconds(seconds: f64) -> String {
     format!("{milliseconds:.places$}")
 }
 
-/// A line on what the machine can do.
-fn rates(machine: &Machine) -> String {
-    let (products, copies) = (machine.product_rate / 1e9, machine.copy_rate / 1e9);
-    format!("this machine: {products:.0} GFLOP/s of float32 products, {copies:.1} GB/s copied.\n")
+/// A line on the product rates and copy rates that the machine had while this and that was measured.
+fn rates(pairs: impl Iterator<Item = (f64, f64)>) -> String {
+    let (products, copies): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    let range = |rates: Vec<f64>, places: usize| {
+        let (low, high) =
+            (rates.iter().copied().fold(f64::NAN, f64::min), rates.iter().copied().fold(f64::NAN, f64::max));
+        format!("{:.places$} to {:.places$}", low / 1e9, high / 1e9)
+    };
+    format!(
+        "the machine's product rate was {} GFLOP/s, its copy rate {} GB/s, timed before and after each.\n",
+        range(products, 0),
+        range(copies, 1)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_and_the_fastest_moment_are_named() {
+        let line = rates([(150e9, 24.04e9), (182.6e9, 21.5e9), (170e9, 23e9)].into_iter());
+        assert!(line.contains("150 to 183 GFLOP/s") && line.contains("21.5 to 24.0 GB/s"), "{line}");
+    }
 }

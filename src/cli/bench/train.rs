@@ -2,7 +2,7 @@
 
 use super::csv_file::CsvFile;
 use super::{milliseconds, rates};
-use crate::bench::roofline::Machine;
+use crate::bench::roofline::Yardstick;
 use crate::bench::train::{Row, Subject};
 use crate::cli::columns::lay_out;
 use crate::cli::mixes::{is_wanted, none_wanted};
@@ -60,7 +60,7 @@ pub fn run(args: Args) -> Result<()> {
         return Subject::new(run, task.as_ref(), args.steps as usize)?.dump(path, args.warm_up + args.steps);
     }
     let mut file = CsvFile::create(args.csv.as_deref())?;
-    let machine = Machine::measure(device)?;
+    let mut yardstick = Yardstick::new(device)?;
     let mut rows: Vec<Row> = Vec::new();
     for (title, run) in &runs {
         let task = task::build(run, device).with_context(|| format!("{title}, {}", run.mix))?;
@@ -69,9 +69,11 @@ pub fn run(args: Args) -> Result<()> {
             subject.step()?;
         }
         let peak = subject.peak_memory()?;
+        let before = yardstick.take()?;
         let samples = (0..args.steps).map(|_| subject.step()).collect::<Result<Vec<_>>>()?;
+        yardstick.take()?;
         // There is at least one sample, by the option's range.
-        let Some(row) = subject.row(title, &samples, peak, &machine) else { continue };
+        let Some(row) = subject.row(title, &samples, peak, &yardstick.since(before)) else { continue };
         eprintln!("{title}  {}  {:.0} tokens/s", row.mix, row.tokens_per_second);
         file.keep(std::slice::from_ref(&row))?;
         rows.push(row);
@@ -79,7 +81,7 @@ pub fn run(args: Args) -> Result<()> {
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        print!("{}", table(&rows, &machine));
+        print!("{}", table(&rows));
     }
     Ok(())
 }
@@ -107,7 +109,7 @@ pub(super) fn runs(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<(String, Run)
     Ok(runs)
 }
 
-fn table(rows: &[Row], machine: &Machine) -> String {
+fn table(rows: &[Row]) -> String {
     let share = |share: f64| format!("{:.0}%", share * 100.0);
     let cells: Vec<Vec<String>> = rows
         .iter()
@@ -145,6 +147,6 @@ fn table(rows: &[Row], machine: &Machine) -> String {
         "{device}{}{}tokens/s: predicted tokens of all measured steps over their time; product rate: operations that the model's products and attention \
          need over the time, as a share of the machine's product rate; MiB: most memory of a step above model and optimizer.\n",
         lay_out(&headings, &cells, 2),
-        rates(machine)
+        rates(rows.iter().map(|row| (row.product_rate, row.copy_rate)))
     )
 }
