@@ -39,8 +39,8 @@ checkpoint, no log. The steps that warm up are left out.")]
     /// Ours against PyTorch, in turn: ratios of time, and memory
     #[command(after_long_help = "\
 Two processes take turns, ours first: one waits while the other works. Both have as many threads, float32, the same masks, no \
-dropout in attention (training: the file's), and their first runs left out: of attention every turn's, as the other's threads then \
-still turn in circles. Core: on what the projections give, [B, L, heads, width] \
+dropout in attention (training: the file's), and their first runs left out: of attention those of every turn's first 15 ms, \
+in which the other's threads still turn in circles. Core: on what the projections give, [B, L, heads, width] \
 each, with gradients of all of it; layer: from x to the output projection. `make bench` makes the peer and runs all of it.")]
     Compare(compare::Args),
 }
