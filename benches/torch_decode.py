@@ -101,10 +101,10 @@ FUNCTIONS = {
 
 
 class SelfAttention(nn.Module):
-    def __init__(self, sizes, mix, causal):
+    def __init__(self, sizes, mix):
         super().__init__()
         d, heads = sizes["d_model"], sizes["heads"]
-        self.heads, self.causal = heads, causal
+        self.heads = heads
         self.value = nn.Linear(d, d)
         self.output = nn.Linear(d, d)
         self.names = [FUNCTIONS[term][0] for term in mix]
@@ -183,7 +183,7 @@ class Layer(nn.Module):
         super().__init__()
         d = sizes["d_model"]
         self.attention_norm = nn.LayerNorm(d, eps=1e-6)
-        self.attention = SelfAttention(sizes, mix, decoder)
+        self.attention = SelfAttention(sizes, mix)
         if decoder:
             self.cross_norm = nn.LayerNorm(d, eps=1e-6)
             self.cross = CrossAttention(d, sizes["heads"])

@@ -148,7 +148,23 @@ fn another_model_is_not_compared_with() {
     assert!(text.contains("V: the peer's model has 7 parameters, ours "), "{text}");
 }
 
-/// A peer with our losses, whose steps take 2 s each.
+#[test]
+fn nothing_to_measure_is_an_error_and_leaves_the_file_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("attention.csv");
+    let script = peer(folder.path(), PEER);
+    let output = compare(&script, &[&TINY[..], &["--mix=R+V", "--against=fused", "--lengths=4"]].concat());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("nothing was measured: PyTorch has no such form"), "{text}");
+    // no peer: what was measured before is still there
+    std::fs::write(&csv, "before").unwrap();
+    let script = peer(folder.path(), "exit 1");
+    let output = compare(&script, &[&TINY[..], &["--mix=V", "--csv", csv.to_str().unwrap()]].concat());
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(&csv).unwrap(), "before");
+}
+
+/// A peer with our losses, whose steps take 2 s each, but for a turn's first.
 #[test]
 fn a_training_step_is_compared_by_its_tokens_a_second() {
     std::env::set_var("SYNTHESIZER_CACHE", env!("CARGO_TARGET_TMPDIR"));
@@ -162,7 +178,8 @@ fn a_training_step_is_compared_by_its_tokens_a_second() {
     let text = PEER.replace("\"parameters\": 7", &format!("\"parameters\": {parameters}")).replace(
         "*) echo '{\"error",
         &format!(
-            "*'\"do\":\"steps\"'*) echo '{{\"seconds\": [[1,1,0,2],[1,1,0,2],[1,1,0,2],[1,1,0,2]], \"losses\": {losses:?}}}' ;;\n\
+            "*'\"count\":4,\"do\":\"steps\"'*) echo '{{\"seconds\": [], \"losses\": {losses:?}}}' ;;\n\
+             *'\"count\":5,\"do\":\"steps\"'*) echo '{{\"seconds\": [[8,1,0,9],[1,1,0,2],[1,1,0,2],[1,1,0,2],[1,1,0,2]], \"losses\": []}}' ;;\n\
              *'\"do\":\"step_memory\"'*) echo '{{\"bytes\": 4194304}}' ;;\n    *) echo '{{\"error"
         ),
     );

@@ -73,11 +73,14 @@ fn the_peer_gets_the_sentences_and_is_compared() {
     // A peer that takes 2 s for 5 steps, whatever it is asked, and writes nothing but the same token six times.
     std::fs::write(
         place.path("peer.sh"),
-        "test -s \"$1\" && test \"$2\" = --serve || exit 3\necho '{}'\nwhile read beam; do test \"$beam\" = 2 || exit 4\n\
+        "test -s \"$1\" && test \"$2\" = --serve || exit 3\necho '{\"torch\": \"2.11.0\", \"threads\": 1}'\nwhile read beam; do test \"$beam\" = 2 || exit 4\n\
          echo '{\"seconds\": 2.0, \"steps\": 5, \"hypotheses\": [[9],[9],[9],[9],[9],[9]]}'\ndone\n",
     )
     .unwrap();
-    let rows = rows(&place, &["toy.toml", "--beam", "2", "--peer", "--python", "/bin/sh", "--script", "peer.sh"]);
+    let arguments = ["toy.toml", "--beam", "2", "--peer", "--python", "/bin/sh", "--script", "peer.sh"];
+    let message = bench(&place, &[&arguments[..], &["--threads", "2"]].concat(), 2);
+    assert!(message.contains("the peer runs with 1 threads and not with 2"), "{message}");
+    let rows = rows(&place, &[&arguments[..], &["--threads", "1"]].concat());
     let row = &rows[0];
     let number = |key: &str| row[key].as_f64().unwrap();
     assert_eq!([number("peer_median_seconds"), number("peer_steps"), number("differing")], [2.0, 5.0, 7.0]);

@@ -93,7 +93,7 @@ pub struct Setting {
     pub torch: String,
 }
 
-/// A line of results/bench/attention.csv.
+/// A line of attention.csv, layer.csv and compile.csv of results/bench.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs)] // as in `attention::Row` and `Ratio`, which csv can't flatten
 pub struct AttentionRow {
@@ -283,7 +283,7 @@ struct Steps {
     losses: Vec<f64>,
 }
 
-/// Steps in a row before the other has its turn.
+/// Steps of a turn that count. One comes before them, for the reason of [`SETTLING`].
 const TURN: u64 = 4;
 /// Largest relative difference of a loss that counts as the same.
 const SAME_LOSS: f64 = 1e-4;
@@ -305,6 +305,9 @@ pub fn check_training(peer: &mut Peer, form: &str, run: &Run, dump: &Path) -> Re
         bail!("{}: the peer's model has {parameters} parameters, ours {ours}", run.mix);
     }
     let theirs: Steps = peer.ask("steps", json!({"count": TURN}))?;
+    if theirs.losses.len() as u64 != TURN {
+        bail!("{}: the peer was asked for {TURN} steps, and gave {} losses", run.mix, theirs.losses.len());
+    }
     for (step, theirs) in theirs.losses.into_iter().enumerate() {
         let ours = subject.step()?.loss;
         let difference = (theirs - ours).abs() / ours.abs();
@@ -336,18 +339,23 @@ pub fn training(
     let measured = turns * TURN;
     let mut subject = train::Subject::new(run, task.as_ref(), measured as usize)?;
     // The first turn warms up, and one step more is for memory.
-    subject.dump(dump, measured + TURN + 1)?;
+    subject.dump(dump, (turns + 1) * (TURN + 1) + 1)?;
     let Loaded { parameters } = peer.ask("training", json!({"dump": dump, "form": against.form()}))?;
     let (mut samples, mut seconds) = (Vec::new(), Vec::new());
-    let before = yardstick.take()?;
+    let mut before = yardstick.take()?;
     for turn in 0..=turns {
-        let ours = (0..TURN).map(|_| subject.step()).collect::<Result<Vec<_>>>()?;
-        let theirs: Steps = peer.ask("steps", json!({"count": TURN}))?;
-        if turn > 0 {
-            samples.extend(ours);
-            seconds.extend(theirs.seconds.into_iter().map(|[.., all]| all));
-            yardstick.take()?;
+        let ours = (0..=TURN).map(|_| subject.step()).collect::<Result<Vec<_>>>()?;
+        let theirs: Steps = peer.ask("steps", json!({"count": TURN + 1}))?;
+        if turn == 0 {
+            before = yardstick.take()?;
+            continue;
         }
+        if theirs.seconds.len() != ours.len() {
+            bail!("{}: the peer was asked for {} steps, and took {}", run.mix, ours.len(), theirs.seconds.len());
+        }
+        samples.extend(ours.into_iter().skip(1));
+        seconds.extend(theirs.seconds.into_iter().skip(1).map(|[.., all]| all));
+        yardstick.take()?;
     }
     let machine = yardstick.since(before);
     let our_peak_memory_bytes = subject.peak_memory()?;

@@ -1,7 +1,7 @@
 //! The PyTorch peer of the decoding benchmark: what it is given, and a process of it that answers.
 
 use super::decode::{search_of, Options, Subject};
-use super::peer::ADVICE;
+use super::peer::{About, ADVICE};
 use super::process::Process;
 use crate::attention::Mixing;
 use crate::data::tokenizer::{BEGIN, END, PAD};
@@ -113,14 +113,17 @@ impl Peer {
     /// Starts it on a case, and waits until it has its model.
     ///
     /// # Errors
-    /// A Python that does not start, or has no PyTorch.
+    /// A Python that does not start, or has no PyTorch; another version or other threads than ours.
     pub fn start(python: &Path, script: &Path, case: &Path) -> Result<Peer> {
         let mut command = Command::new(python);
         let process = Process::start(command.arg(script).arg(case).arg("--serve"), script.display().to_string());
-        let ready = process.and_then(|mut process| process.answer().map(|_| Peer(process)));
-        ready.with_context(|| {
+        let ready = process.and_then(|mut process| process.answer().map(|hello| (hello, Peer(process))));
+        let (hello, peer) = ready.with_context(|| {
             format!("no PyTorch peer; {ADVICE}, or give a Python with torch and safetensors by --python")
-        })
+        })?;
+        let about: About = serde_json::from_str(&hello).with_context(|| format!("the peer began with {hello:?}"))?;
+        about.check(tch::get_num_threads())?;
+        Ok(peer)
     }
 
     /// Runs all sentences once.

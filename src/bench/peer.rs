@@ -38,6 +38,26 @@ pub struct About {
     pub threads: i32,
 }
 
+impl About {
+    /// Whether it can be compared with: the version of our LibTorch, and so many threads.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check(&self, threads: i32) -> Result<()> {
+        let ours = loaded_version();
+        if self.torch.split('+').next() != Some(&ours) {
+            bail!(
+                "the peer is PyTorch {}, and ours is LibTorch {ours}: compare the same version; {ADVICE}",
+                self.torch
+            );
+        }
+        if self.threads != threads {
+            bail!("the peer runs with {} threads and not with {threads}", self.threads);
+        }
+        Ok(())
+    }
+}
+
 /// A request that the peer can't take, such as a fused form of a function that PyTorch has none for.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -68,16 +88,7 @@ impl Peer {
         let about: About = peer.ask("hello", Value::Object(Default::default())).with_context(|| {
             format!("no peer to compare with: {} could not run PyTorch; {ADVICE}", python.display())
         })?;
-        let ours = loaded_version();
-        if about.torch.split('+').next() != Some(&ours) {
-            bail!(
-                "the peer is PyTorch {}, and ours is LibTorch {ours}: compare the same version; {ADVICE}",
-                about.torch
-            );
-        }
-        if about.threads != *threads {
-            bail!("the peer runs with {} threads and not with {threads}", about.threads);
-        }
+        about.check(*threads)?;
         peer.about = about;
         Ok(peer)
     }

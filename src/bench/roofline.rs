@@ -64,7 +64,7 @@ impl Yardstick {
         Ok((product, copy))
     }
 
-    /// Times both at this moment, 3 times; what [`Yardstick::since`] then takes for these alone.
+    /// Times both at this moment, 3 times.
     ///
     /// # Errors
     /// LibTorch's.
@@ -182,8 +182,9 @@ pub struct Batch {
 
 /// What a training step on a filled-up batch cannot do without, of a model with so many `trained` parameters.
 ///
-/// Operations: three times those of the forward pass, of self-attention as [`Piece`] has it; logits are those of real targets. Bytes: weights are read forward and
-/// backward, gradients written and read twice (norm, Adam), weights and both moments read and written: 11 floats a parameter.
+/// Operations: three times those of the forward pass, of self-attention as [`Piece`] has it; logits are those of real targets.
+/// Bytes: weights are read forward and backward, gradients written and read twice (norm, Adam), weights and both moments read and
+/// written: 11 floats a parameter.
 /// What goes from layer to layer may stay in caches and is not counted.
 ///
 /// # Errors
@@ -293,6 +294,7 @@ mod tests {
         assert_eq!(yardstick.samples.len(), 2 * REPEATS, "the first run is not timed");
         assert_eq!(yardstick.since(first), rates(&yardstick.samples));
         assert_eq!(yardstick.since(second), rates(&yardstick.samples[REPEATS..]));
+        assert_eq!(yardstick.target, yardstick.source);
         let product = yardstick.square.matmul(&yardstick.square);
         assert_eq!(f64::try_from((product - &yardstick.product).abs().max()).unwrap(), 0.0);
     }

@@ -20,7 +20,7 @@ struct Sums {
 struct Slot {
   const Place* place;
   int64_t rows, columns;
-  // elements between the rows (columns, if they lie turned) of a copy
+  // whether several sequences add to it
   bool shared;
 };
 

@@ -52,11 +52,6 @@ impl Grown {
         Grown { rows }
     }
 
-    /// Whether nothing was measured.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Mixes, the paper's first and in its order.
     pub fn mixes(&self) -> Vec<String> {
         let mut mixes: Vec<String> = Vec::new();

@@ -63,7 +63,7 @@ pub struct Made {
 pub struct Report {
     /// Tables, by profile and name.
     pub tables: Vec<Made>,
-    /// The page of each profile.
+    /// The page of each profile, and that of the benchmarks.
     pub pages: Vec<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
 //! `synthesizer bench attention`.
 
 use super::csv_file::CsvFile;
-use super::{milliseconds, rates};
+use super::{causality, milliseconds, rates};
 use crate::attention::Form;
 use crate::bench::attention::{measure, Options, Part, Pass, Row};
 use crate::bench::sampling::Limits;
@@ -99,6 +99,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         file.keep(rows)
     })?;
+    if rows.is_empty() {
+        anyhow::bail!("nothing was measured: these mixes have no core apart from their layer; take --part layer");
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
@@ -151,19 +154,9 @@ fn table(rows: &[&Row], part: Part, length: i64) -> String {
         first.batch,
         first.d_model,
         first.heads,
-        causality(&firsts),
+        causality(firsts.iter().map(|row| (row.mix.as_str(), row.causal))),
         first.device,
         first.threads,
         lay_out(&headings.iter().map(String::as_str).collect::<Vec<_>>(), &cells, 1)
     )
-}
-
-/// `causal`, with the mixes that are not.
-fn causality(rows: &[&&Row]) -> String {
-    let open: Vec<&str> = rows.iter().filter(|row| !row.causal).map(|row| row.mix.as_str()).collect();
-    if open.is_empty() {
-        "causal".into()
-    } else {
-        format!("causal (not: {})", open.join(", "))
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::csv_file::{cpu, CsvFile};
 use super::train::runs;
-use super::{milliseconds, rates};
+use super::{causality, milliseconds, rates};
 use crate::attention::Form;
 use crate::bench::attention::{Options, Part, Pass};
 use crate::bench::compare::{self, Against, AttentionRow, Setting, TrainRow};
@@ -13,7 +13,7 @@ use crate::cli::columns::lay_out;
 use crate::cli::cost::usual_mixes;
 use crate::experiment::{Mix, Run};
 use crate::train::memory;
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tch::Device;
@@ -99,7 +99,7 @@ struct TrainArgs {
     /// Only runs of this mix; may be given many times [default: all of the file]
     #[arg(long = "mix", value_name = "MIX")]
     mixes: Vec<Mix>,
-    /// Turns of four steps each; one more comes first and is left out
+    /// Turns of four steps each, after one that is left out; one turn more comes first and is left out
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
     turns: u64,
 }
@@ -128,7 +128,6 @@ impl Peers {
         }
         memory::keep_freed();
         let threads = tch::get_num_threads();
-        let file = CsvFile::create(common.csv.as_deref())?;
         let mut running = HashMap::new();
         let mut torch = String::new();
         for against in &common.against {
@@ -146,6 +145,8 @@ impl Peers {
             running.insert(keeps_freed, peer);
         }
         eprintln!("{}, {threads} threads, PyTorch {torch}", cpu());
+        // What is there from before is given up when there is something to compare with, and not before.
+        let file = CsvFile::create(common.csv.as_deref())?;
         Ok(Peers { common, running, setting: Setting { threads, torch }, file })
     }
 }
@@ -196,6 +197,9 @@ fn attention(args: AttentionArgs) -> Result<()> {
                 peers.file.keep(&rows[first..])?;
             }
         }
+    }
+    if rows.is_empty() {
+        bail!("nothing was measured: PyTorch has no such form of these mixes, or they have no such part (FFT, say, has no core)");
     }
     for &length in &options.lengths {
         for &part in &options.parts {
@@ -261,11 +265,12 @@ fn attention_table(rows: &[AttentionRow], part: Part, length: i64, against: &[Ag
     let cells: Vec<Vec<String>> = cells.collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     format!(
-        "{}, length {length}: batch {}, d_model {}, heads {}, causal, float32, {} threads\n{}\n",
+        "{}, length {length}: batch {}, d_model {}, heads {}, {}, float32, {} threads\n{}\n",
         part.name(),
         first.batch,
         first.d_model,
         first.heads,
+        causality(rows.iter().map(|row| (row.mix.as_str(), row.causal))),
         first.threads,
         lay_out(&headings, &cells, 1)
     )
@@ -281,6 +286,9 @@ fn train(args: TrainArgs) -> Result<()> {
     // What stays in the temporary folder costs disk and nothing else.
     let _ = std::fs::remove_dir_all(&folder);
     let rows = done?;
+    if rows.is_empty() {
+        bail!("nothing was measured: PyTorch has no such form of these mixes");
+    }
     print!("{}", train_table(&rows));
     Ok(())
 }

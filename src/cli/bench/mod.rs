@@ -39,8 +39,8 @@ checkpoint, no log. The steps that warm up are left out.")]
     /// Ours against PyTorch, in turn: ratios of time, and memory
     #[command(after_long_help = "\
 Two processes take turns, ours first: one waits while the other works. Both have as many threads, float32, the same masks, no \
-dropout in attention (training: the file's), and their first runs left out: of attention those of every turn's first 15 ms, \
-in which the other's threads still turn in circles. Core: on what the projections give, [B, L, heads, width] \
+dropout in attention (training: the file's), and their first runs left out: those of every turn's first 15 ms (training: \
+its first step), while the other's threads go to sleep. Core: on what the projections give, [B, L, heads, width] \
 each, with gradients of all of it; layer: from x to the output projection. `make bench` makes the peer and runs all of it.")]
     Compare(compare::Args),
 }
@@ -60,6 +60,17 @@ fn milliseconds(seconds: f64) -> String {
     let milliseconds = seconds * 1e3;
     let places = if milliseconds < 10.0 { 2 } else { usize::from(milliseconds < 100.0) };
     format!("{milliseconds:.places$}")
+}
+
+/// `causal`, with the mixes that are not.
+fn causality<'a>(mixes: impl Iterator<Item = (&'a str, bool)>) -> String {
+    let mut open: Vec<&str> = mixes.filter(|(_, causal)| !causal).map(|(mix, _)| mix).collect();
+    open.dedup();
+    if open.is_empty() {
+        "causal".into()
+    } else {
+        format!("causal (not: {})", open.join(", "))
+    }
 }
 
 /// A line on the product rates and copy rates that the machine had while this and that was measured.

@@ -110,7 +110,9 @@ pub fn attention(sheet: &Sheets<AttentionRow>, part: &str) -> Option<Table> {
         batches.iter().map(|group| format!("{} at length {}", group[0].batch, group[0].length)).collect();
     let mut notes = vec![
         legend(sheet.rows.iter().map(|row| &row.against)),
-        "% of product rate: the operations that cannot be left out over our time, as a share of the machine's rate of matrix products; \
+        "Ours has a run of its own against each form; its time and shares are those of the first. \
+         % of product rate: the operations that cannot be left out over our time, as a share of the machine's rate of matrix products, \
+         median of some right before and right after; \
          % of roofline: the least time that the machine's rates of products and copies allow, as a share of ours. Memory: most of a pass \
          above weights and input."
             .to_string(),
@@ -145,7 +147,7 @@ pub fn train(sheet: &Sheets<TrainRow>) -> Option<Table> {
     let mut notes = vec![legend(sheet.rows.iter().map(|row| &row.against))];
     notes.push(
         "Tokens/s and % of product rate: means over the comparisons. % of product rate: the operations that the model's products and \
-         attention need over our time, as a share of the machine's rate of matrix products. Memory: most of a step above model, \
+         attention need over our time, as a share of the machine's rate of matrix products, median of some between the turns. Memory: most of a step above model, \
          optimizer and data."
             .to_string(),
     );
@@ -170,7 +172,11 @@ pub fn decode(sheet: &Sheets<DecodeRow>) -> Option<Table> {
         notes.push(legend(sheet.rows.iter().filter_map(|row| row.against.as_ref())));
     }
     notes.extend(sheet.about.iter().cloned());
-    Some(builder.table("decode", "Decoding of the test set, greedy (beam 1) and by beam search.".into(), notes))
+    Some(builder.table(
+        "decode",
+        "Decoding of sentences of the test set, greedy (beam 1) and by beam search.".into(),
+        notes,
+    ))
 }
 
 /// Time, memory and their exponents by mix; none without measurements.
