@@ -37,7 +37,7 @@ pub struct Yardstick {
     product: Tensor,
     source: Tensor,
     target: Tensor,
-    /// Seconds of a product and of a copy.
+    /// Operations a second of a product, and bytes a second of a copy.
     samples: Vec<(f64, f64)>,
 }
 
@@ -47,9 +47,13 @@ impl Yardstick {
     /// # Errors
     /// LibTorch's, for want of memory.
     pub fn new(device: Device) -> Result<Yardstick, TchError> {
+        Yardstick::of(device, SIDE, ELEMENTS)
+    }
+
+    fn of(device: Device, side: i64, elements: i64) -> Result<Yardstick, TchError> {
         no_grad(|| {
-            let square = Tensor::f_randn([SIDE, SIDE], (Kind::Float, device))?;
-            let source = Tensor::f_ones([ELEMENTS], (Kind::Float, device))?;
+            let square = Tensor::f_randn([side, side], (Kind::Float, device))?;
+            let source = Tensor::f_ones([elements], (Kind::Float, device))?;
             let (product, target) = (square.f_empty_like()?, source.f_zeros_like()?);
             let mut yardstick = Yardstick { square, product, source, target, samples: Vec::new() };
             yardstick.run()?;
@@ -61,7 +65,8 @@ impl Yardstick {
         let device = self.square.device();
         let product = seconds(device, || self.square.f_matmul_out(&self.product, &self.square).map(drop))?;
         let copy = seconds(device, || self.target.f_copy_(&self.source).map(drop))?;
-        Ok((product, copy))
+        let (side, elements) = (self.square.size()[0] as f64, self.source.numel() as f64);
+        Ok((2.0 * side.powi(3) / product, 2.0 * 4.0 * elements / copy))
     }
 
     /// Times both at this moment, 3 times.
@@ -90,12 +95,9 @@ impl Yardstick {
 pub struct Moment(usize);
 
 fn rates(samples: &[(f64, f64)]) -> Machine {
-    let median = |seconds: Vec<f64>| Spread::of(&seconds).map_or(f64::NAN, |spread| spread.median);
+    let median = |rates: Vec<f64>| Spread::of(&rates).map_or(f64::NAN, |spread| spread.median);
     let (products, copies) = samples.iter().copied().unzip();
-    Machine {
-        product_rate: 2.0 * (SIDE as f64).powi(3) / median(products),
-        copy_rate: 2.0 * 4.0 * ELEMENTS as f64 / median(copies),
-    }
+    Machine { product_rate: median(products), copy_rate: median(copies) }
 }
 
 fn seconds(device: Device, run: impl FnOnce() -> Result<(), TchError>) -> Result<f64, TchError> {
@@ -282,17 +284,21 @@ mod tests {
     #[test]
     fn rates_of_samples_written_out() {
         // of three products and copies the middle ones, whichever run they are of
-        let machine = rates(&[(0.5, 8.0), (2.0, 0.25), (1.0, 0.5)]);
-        assert_eq!(machine, Machine { product_rate: 17_179_869_184.0, copy_rate: 536_870_912.0 });
+        let machine = rates(&[(5.0, 80.0), (20.0, 2.5), (10.0, 40.0)]);
+        assert_eq!(machine, Machine { product_rate: 10.0, copy_rate: 40.0 });
     }
 
     #[test]
     fn a_moment_leaves_out_what_was_timed_before_it() {
-        let mut yardstick = Yardstick::new(Device::Cpu).unwrap();
+        let mut yardstick = Yardstick::of(Device::Cpu, 64, 1000).unwrap();
         let first = yardstick.take().unwrap();
         let second = yardstick.take().unwrap();
         assert_eq!(yardstick.samples.len(), 2 * REPEATS, "the first run is not timed");
         assert_eq!(yardstick.since(first), rates(&yardstick.samples));
+        let start = Instant::now();
+        let (product, copy) = yardstick.run().unwrap();
+        let most = start.elapsed().as_secs_f64();
+        assert!(product >= 2.0 * 262_144.0 / most && copy >= 8000.0 / most, "{product}, {copy}, {most} s");
         assert_eq!(yardstick.since(second), rates(&yardstick.samples[REPEATS..]));
         assert_eq!(yardstick.target, yardstick.source);
         let product = yardstick.square.matmul(&yardstick.square);
