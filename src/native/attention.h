@@ -38,6 +38,7 @@ struct Attention {
   // [terms, heads], or null for 1
   const void* weights;
   void* weights_gradient;
+  // `output` in the forward pass only
   Place values, output, output_gradient, values_gradient;
   // [batch, columns], 1 where hidden; or null
   const uint8_t* padding;
@@ -56,6 +57,11 @@ struct Attention {
 namespace {
 
 constexpr int64_t MOST_TERMS = 8;
+
+template <typename T>
+constexpr T infinity() {
+  return static_cast<T>(HUGE_VAL);
+}
 
 template <typename T>
 T* at(const Place& place, int64_t b, int64_t h, int64_t row) {
@@ -79,28 +85,131 @@ T weight(const Attention& task, int64_t term, int64_t h) {
   return task.weights == nullptr ? T(1) : static_cast<const T*>(task.weights)[term * task.heads + h];
 }
 
-// The products of a block of rows: S [count, columns] = Σ weight · scale · left rightᵀ.
+// Rows of a block: enough for the products to run well, few enough to stay in the cache.
+int64_t block_rows(const Attention& task) {
+  int64_t rows = 64;
+  while (rows > 16 && rows * task.columns > 64 * 1024) {
+    rows /= 2;
+  }
+  return rows < task.rows ? rows : task.rows;
+}
+
+int64_t visible(const Attention& task, int64_t row) {
+  return task.causal && row + 1 < task.columns ? row + 1 : task.columns;
+}
+
+// Elements of the panels of all products' right sides: transposed for logits, as they lie for the left sides' gradients.
 template <typename T>
-void products(const Attention& task, int64_t b, int64_t h, int64_t first, int64_t count, int64_t columns, Matrix<T> s) {
+int64_t rights_size(const Attention& task, bool transposed) {
+  int64_t size = 0;
+  for (int64_t t = 0; t < task.term_count; ++t) {
+    const Term& term = task.terms[t];
+    if (term.kind == PRODUCT) {
+      size += transposed ? panels_size<T>(term.width, task.columns) : panels_size<T>(task.columns, term.width);
+    }
+  }
+  return size;
+}
+
+// Packs them, of one head of one sequence.
+template <typename T>
+void pack_rights(const Attention& task, int64_t b, int64_t h, bool transposed, T* panels) {
+  for (int64_t t = 0; t < task.term_count; ++t) {
+    const Term& term = task.terms[t];
+    if (term.kind != PRODUCT) {
+      continue;
+    }
+    const Matrix<const T> right = constant(matrix<T>(term.right, b, h, 0));
+    if (transposed) {
+      pack_alone(term.width, task.columns, right.transposed(), panels, term.width);
+      panels += panels_size<T>(term.width, task.columns);
+    } else {
+      pack_alone(task.columns, term.width, right, panels, task.columns);
+      panels += panels_size<T>(task.columns, term.width);
+    }
+  }
+}
+
+// to [rows, columns], whose rows are `stride` apart, = factor · from: there rows lie far apart where heads lie side by side, and would
+// push each other out of the cache.
+template <typename T>
+void gather(int64_t rows, int64_t columns, T factor, const T* from, int64_t from_stride, T* to, int64_t stride) {
+  for (int64_t i = 0; i < rows; ++i, from += from_stride, to += stride) {
+    for (int64_t j = 0; j < columns; ++j) {
+      to[j] = factor * from[j];
+    }
+  }
+}
+
+// Columns of a row that are worked on, beyond those that it sees: whole vectors take less time than what is left over.
+int64_t whole_vectors(int64_t seen) {
+  return (seen + 15) / 16 * 16;
+}
+
+// Elements from row to row of a block: they end with whole vectors, and do not all begin at the same place of the cache.
+int64_t block_stride(const Attention& task) {
+  return (task.columns + 31) / 16 * 16;
+}
+
+// Rows of a block that are worked on together: a causal row needs nothing of later columns.
+int64_t rows_together(const Attention& task, int64_t count) {
+  return task.causal ? DIAGONAL_ROWS : count;
+}
+
+// out [count, columns that rows from `first` on see] = left [count, width] rightᵀ, or that added to it; whole panels, so that a row ends
+// with what means nothing.
+template <typename T>
+void logits(const Attention& task, int64_t first, int64_t count, int64_t width, const T* left, const T* panels, bool add, Matrix<T> out) {
+  constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
+  const int64_t step = rows_together(task, count);
+  for (int64_t i = 0; i < count; i += step) {
+    const int64_t some = least(count - i, step), columns = (visible(task, first + i + some - 1) + WIDTH - 1) / WIDTH * WIDTH;
+    product<T>(some, width, columns, left + i * width, width, panels, nullptr, add ? ADD : SET, out.data + i * out.stride, out.stride);
+  }
+}
+
+// out [count, width] = weights right, where the weights of columns that a row does not see are 0.
+template <typename T>
+void weighted(const Attention& task, int64_t first, int64_t count, int64_t width, Matrix<T> weights, const T* panels, Matrix<T> out) {
+  const int64_t step = rows_together(task, count);
+  for (int64_t i = 0; i < count; i += step) {
+    const int64_t some = least(count - i, step);
+    product<T>(some, visible(task, first + i + some - 1), width, weights.data + i * weights.stride, weights.stride, panels, task.columns,
+        nullptr, SET, out.data + i * out.stride, out.stride);
+  }
+}
+
+// The products of a block of rows: S [count, columns] = Σ weight · scale · left rightᵀ, of packed right sides; `left` is scratch.
+template <typename T>
+void products(const Attention& task, int64_t b, int64_t h, int64_t first, int64_t count, const T* panels, T* left, Matrix<T> s) {
   bool begun = false;
   for (int64_t t = 0; t < task.term_count; ++t) {
     const Term& term = task.terms[t];
     if (term.kind != PRODUCT) {
       continue;
     }
-    T alpha = weight<T>(task, t, h) * T(term.scale);
-    gemm<T>(count, columns, term.width, alpha, constant(matrix<T>(term.left, b, h, first)),
-        constant(matrix<T>(term.right, b, h, 0)).transposed(), begun ? T(1) : T(0), s);
+    gather(count, term.width, weight<T>(task, t, h) * T(term.scale), at<T>(term.left, b, h, first), term.left.row, left, term.width);
+    logits(task, first, count, term.width, left, panels, begun, s);
+    panels += panels_size<T>(term.width, task.columns);
     begun = true;
   }
-  if (!begun) {
-    for (int64_t i = 0; i < count; ++i) {
-      std::memset(s.data + i * s.stride, 0, static_cast<size_t>(columns) * sizeof(T));
-    }
+  for (int64_t i = 0; !begun && i < count; ++i) {
+    std::memset(s.data + i * s.stride, 0, static_cast<size_t>(visible(task, first + count - 1)) * sizeof(T));
   }
 }
 
-// Adds to row i what is no product.
+// Elements of the longest row on either side of a term.
+int64_t widest(const Attention& task) {
+  int64_t widest = task.width;
+  for (int64_t t = 0; t < task.term_count; ++t) {
+    const Term& term = task.terms[t];
+    widest = term.width > widest ? term.width : widest;
+    widest = term.second_width > widest ? term.second_width : widest;
+  }
+  return widest;
+}
+
+// Adds to row i what is no product; `count` of its columns.
 template <typename T>
 void add_tables(const Attention& task, int64_t b, int64_t h, int64_t i, int64_t count, T* s) {
   for (int64_t t = 0; t < task.term_count; ++t) {
@@ -125,22 +234,19 @@ void add_tables(const Attention& task, int64_t b, int64_t h, int64_t i, int64_t 
   }
 }
 
+// Ends row i: adds what is no product, and hides padding and what follows the columns that it sees, to whole vectors.
 template <typename T>
-constexpr T infinity() {
-  return static_cast<T>(HUGE_VAL);
-}
-
-// Rows of a block: enough for the products to run well, few enough to stay in the cache.
-int64_t block_rows(const Attention& task) {
-  int64_t rows = 64;
-  while (rows > 16 && rows * task.columns > 64 * 1024) {
-    rows /= 2;
+void end_logits(const Attention& task, int64_t b, int64_t h, int64_t i, int64_t seen, T* s) {
+  add_tables<T>(task, b, h, i, seen, s);
+  if (task.padding != nullptr) {
+    const uint8_t* hidden = task.padding + b * task.columns;
+    for (int64_t j = 0; j < seen; ++j) {
+      s[j] = hidden[j] ? -infinity<T>() : s[j];
+    }
   }
-  return rows < task.rows ? rows : task.rows;
-}
-
-int64_t visible(const Attention& task, int64_t row) {
-  return task.causal && row + 1 < task.columns ? row + 1 : task.columns;
+  for (int64_t j = seen; j < whole_vectors(seen); ++j) {
+    s[j] = -infinity<T>();
+  }
 }
 
 // Tasks are numbered head by head, so that a thread's share holds whole heads where it can.

@@ -143,6 +143,7 @@ kernels!(backward_kernel(Task): attention_backward_baseline, attention_backward_
 
 /// Everything that the two passes share; tensors are detached, and lie as the kernel wants them.
 struct Prepared {
+    rows: i64,
     parts: Vec<Part>,
     weights: Option<Tensor>,
     values: Tensor,
@@ -165,19 +166,18 @@ pub fn attend(request: Request) -> Result<Tensor, TchError> {
     let differentiable = wants_gradient(&inputs);
     let [batch, heads, rows, _, width] = sizes;
     let (output, prepared) = no_grad(|| -> Result<_, TchError> {
-        let mut prepared = prepare(request);
+        let mut prepared = prepare(request, rows);
         let like = (prepared.values.kind(), prepared.values.device());
         let output = Tensor::f_empty([batch, rows, heads, width], like)?.transpose(1, 2);
         if differentiable {
             let stored = if prepared.shared { 1 } else { batch };
             prepared.log_sums = Some(Tensor::f_empty([stored, heads, rows], like)?);
         }
-        prepared.run(forward_kernel(), &output, None, &[]);
+        prepared.run(forward_kernel(), Some(&output), None, &[]);
         Ok((output, prepared))
     })?;
     if differentiable {
-        let kept = output.detach();
-        let gradient = move |given: &[Option<Tensor>], wanted: &[bool]| prepared.gradients(&kept, given, wanted);
+        let gradient = move |given: &[Option<Tensor>], wanted: &[bool]| prepared.gradients(given, wanted);
         record(&inputs, &[&output], gradient)?;
     }
     Ok(output)
@@ -248,7 +248,7 @@ fn check(request: &Request) -> Result<[i64; 5], String> {
     Ok([batch, heads, rows, columns, width])
 }
 
-fn prepare(request: Request) -> Prepared {
+fn prepare(request: Request, rows: i64) -> Prepared {
     let parts: Vec<Part> = request
         .parts
         .iter()
@@ -266,6 +266,7 @@ fn prepare(request: Request) -> Prepared {
         })
         .collect();
     Prepared {
+        rows,
         shared: parts.iter().all(Part::is_shared) && request.padding.is_none() && request.dropout == 0.0,
         parts,
         weights: request.weights.map(|weights| weights.detach().contiguous()),
@@ -279,8 +280,15 @@ fn prepare(request: Request) -> Prepared {
 }
 
 impl Prepared {
-    /// `gradients`: of the output, of values, of weights, then three a part; none where none is wanted.
-    fn run(&self, kernel: Kernel, output: &Tensor, output_gradient: Option<&Tensor>, gradients: &[Option<Tensor>]) {
+    /// The forward pass is given the output, the backward pass its gradient. `gradients`: of values, of weights, then three a
+    /// part; none where none is wanted.
+    fn run(
+        &self,
+        kernel: Kernel,
+        output: Option<&Tensor>,
+        output_gradient: Option<&Tensor>,
+        gradients: &[Option<Tensor>],
+    ) {
         let gradient = |index: usize| gradients.get(index).and_then(Option::as_ref);
         let place_of = |tensor: Option<&Tensor>| tensor.map_or(NOWHERE, place);
         let terms: Vec<Term> = self
@@ -306,20 +314,20 @@ impl Prepared {
                 }
             })
             .collect();
-        let output_size = output.size();
+        let size = self.values.size();
         let data = |tensor: Option<&Tensor>| tensor.map_or(std::ptr::null_mut(), Tensor::data_ptr);
         let task = Task {
-            batch: output_size[0],
-            heads: output_size[1],
-            rows: output_size[2],
-            columns: self.values.size()[2],
-            width: output_size[3],
+            batch: size[0],
+            heads: size[1],
+            rows: self.rows,
+            columns: size[2],
+            width: size[3],
             term_count: terms.len() as i64,
             terms: terms.as_ptr(),
             weights: data(self.weights.as_ref()),
             weights_gradient: data(gradient(1)),
             values: place(&self.values),
-            output: place(output),
+            output: place_of(output),
             output_gradient: place_of(output_gradient),
             values_gradient: place_of(gradient(0)),
             padding: data(self.padding.as_ref()).cast_const().cast(),
@@ -336,12 +344,7 @@ impl Prepared {
     }
 
     /// Those of `inputs`, in order.
-    fn gradients(
-        &self,
-        output: &Tensor,
-        given: &[Option<Tensor>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Tensor>>, TchError> {
+    fn gradients(&self, given: &[Option<Tensor>], wanted: &[bool]) -> Result<Vec<Option<Tensor>>, TchError> {
         let Some(output_gradient) = &given[0] else { return Ok(wanted.iter().map(|_| None).collect()) };
         let output_gradient = lay(output_gradient, false);
         let mut wanted = wanted.iter().copied();
@@ -359,7 +362,7 @@ impl Prepared {
             gradients.push(operand.map(&mut next).transpose()?.flatten());
             present.push(operand.is_some());
         }
-        self.run(backward_kernel(), output, Some(&output_gradient), &gradients);
+        self.run(backward_kernel(), None, Some(&output_gradient), &gradients);
         Ok(gradients.into_iter().zip(present).filter(|(_, present)| *present).map(|(gradient, _)| gradient).collect())
     }
 }

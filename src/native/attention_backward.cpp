@@ -70,24 +70,30 @@ struct Backward {
   const int64_t block, stride;
   // whether anything that makes logits wants a gradient; else values alone do, and dS is not made
   const bool wants_logits;
+  // widths of all sequences of a group: their values, and gradients of outputs, are one matrix side by side
+  const int64_t most_wide;
+  // right sides of products for logits, and for their left sides' gradients; values transposed
+  const Room<T> rights_turned, rights, values;
   const Room<T> all;
-  T *p, *g, *factors, *scratch;
+  T *p, *g, *factors, *scratch, *left, *given;
 
   explicit Backward(const Attention& task)
-      : task(task), dropout(task.dropout, task.seed), block(block_rows(task)), stride((task.columns + 31) / 16 * 16), wants_logits(wanted(task)), all(2 * block * stride + stride + block * widest(task)), p(all.data) {
+      : task(task),
+        dropout(task.dropout, task.seed),
+        block(block_rows(task)),
+        stride(block_stride(task)),
+        wants_logits(wanted(task)),
+        most_wide(task.width * (task.shared ? task.batch : 1)),
+        rights_turned(rights_size<T>(task, true)),
+        rights(wants_logits ? rights_size<T>(task, false) : 0),
+        values(wants_logits ? panels_size<T>(most_wide, task.columns) : 0),
+        all((2 * block + 1) * stride + block * (2 * widest(task) + most_wide)),
+        p(all.data) {
     g = p + block * stride;
     factors = g + block * stride;
     scratch = factors + stride;
-  }
-
-  static int64_t widest(const Attention& task) {
-    int64_t widest = 1;
-    for (int64_t t = 0; t < task.term_count; ++t) {
-      const Term& term = task.terms[t];
-      widest = term.width > widest ? term.width : widest;
-      widest = term.second_width > widest ? term.second_width : widest;
-    }
-    return widest;
+    left = scratch + block * widest(task);
+    given = left + block * widest(task);
   }
 
   static bool wanted(const Attention& task) {
@@ -99,59 +105,51 @@ struct Backward {
     return any;
   }
 
-  // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone.
-  void rows(int64_t b, int64_t group, int64_t h, int64_t first, int64_t count, int64_t columns, Sums<T>& sums) {
+  // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone. Σ P dP is O · dO, but needs no O.
+  void rows(int64_t b, int64_t h, int64_t first, int64_t count, int64_t columns, Sums<T>& sums) {
     const T* log_sums = static_cast<const T*>(task.log_sums) + ((task.shared ? 0 : b) * task.heads + h) * task.rows;
     for (int64_t i = 0; i < count; ++i) {
-      T* s = p + i * stride;
-      T* d = g + i * stride;
-      const int64_t seen = visible(task, first + i);
-      add_tables<T>(task, b, h, first + i, seen, s);
-      T inner = 0;
-      for (int64_t member = b; wants_logits && member < b + group; ++member) {
-        const T* output = at<T>(task.output, member, h, first + i);
-        const T* gradient = at<T>(task.output_gradient, member, h, first + i);
-        for (int64_t c = 0; c < task.width; ++c) {
-          inner += output[c] * gradient[c];
-        }
-      }
+      T* __restrict s = p + i * stride;
+      T* __restrict d = g + i * stride;
+      const int64_t seen = visible(task, first + i), whole = whole_vectors(seen);
       const T log_sum = log_sums[first + i];
-      if (task.padding != nullptr) {
-        const uint8_t* hidden = task.padding + b * task.columns;
-        for (int64_t j = 0; j < seen; ++j) {
-          s[j] = hidden[j] ? -infinity<T>() : s[j];
-        }
-      }
       if (log_sum == infinity<T>()) {
         std::memset(s, 0, static_cast<size_t>(columns) * sizeof(T));
         std::memset(d, 0, static_cast<size_t>(columns) * sizeof(T));
-      } else if (!wants_logits) {
-        for (int64_t j = 0; j < seen; ++j) {
-          s[j] = exponential(s[j] - log_sum);
+        if (wants_logits) {
+          table_gradients(b, h, first + i, seen, d, sums);
         }
-        if (task.dropout > 0) {
-          dropout.row((b * task.heads + h) * task.rows + first + i, 0, seen, factors);
-          for (int64_t j = 0; j < seen; ++j) {
-            s[j] *= factors[j];
-          }
-        }
-      } else if (task.dropout > 0) {
+        continue;
+      }
+      end_logits(task, b, h, first + i, seen, s);
+      if (task.dropout > 0) {
         dropout.row((b * task.heads + h) * task.rows + first + i, 0, seen, factors);
-        for (int64_t j = 0; j < seen; ++j) {
-          const T weight = exponential(s[j] - log_sum);
-          d[j] = weight * (d[j] * factors[j] - inner);
-          s[j] = weight * factors[j];
+      }
+      if (!wants_logits) {
+        for (int64_t j = 0; j < whole; ++j) {
+          s[j] = exponential(s[j] - log_sum);
         }
       } else {
-        for (int64_t j = 0; j < seen; ++j) {
-          s[j] = exponential(s[j] - log_sum);
+        std::memset(d + seen, 0, static_cast<size_t>((whole > columns ? whole : columns) - seen) * sizeof(T));
+        for (int64_t j = 0; task.dropout > 0 && j < seen; ++j) {
+          d[j] *= factors[j];
+        }
+        T inner = 0;
+        for (int64_t j = 0; j < whole; ++j) {
+          const T weight = exponential(s[j] - log_sum);
+          s[j] = weight;
+          inner += weight * d[j];
+        }
+        for (int64_t j = 0; j < whole; ++j) {
           d[j] = s[j] * (d[j] - inner);
         }
-      }
-      std::memset(s + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
-      if (wants_logits) {
-        std::memset(d + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
         table_gradients(b, h, first + i, seen, d, sums);
+      }
+      for (int64_t j = 0; task.dropout > 0 && j < seen; ++j) {
+        s[j] *= factors[j];
+      }
+      if (seen < columns) {
+        std::memset(s + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
       }
     }
   }
@@ -217,82 +215,94 @@ struct Backward {
     }
   }
 
+  // c [columns, width] = weightsᵀ rows [count, width], or that added to it; the rows lie `apart` elements apart.
+  void transposed_product(int64_t first, int64_t count, int64_t columns, int64_t width, const T* weights, const T* rows, int64_t apart,
+      bool add, Matrix<T> c) {
+    if (c.turned) {
+      outer<T>(count, width, columns, rows, apart, weights, stride, width, add, c.data, c.stride);
+    } else {
+      outer<T>(count, columns, width, weights, stride, rows, apart, task.causal ? first : columns, add, c.data, c.stride);
+    }
+  }
+
   // dS [count, columns] to the gradients of a product's two sides; `last` is the first block that is run.
   void product_gradients(
       int64_t b, int64_t h, int64_t first, int64_t count, int64_t columns, bool last, Sums<T>& sums) {
-    Matrix<const T> d{g, stride};
+    const T* panels = rights.data;
     for (int64_t t = 0; t < task.term_count; ++t) {
       const Term& term = task.terms[t];
       if (term.kind != PRODUCT) {
         continue;
       }
-      const T w = weight<T>(task, t, h), scale = T(term.scale);
+      const T scale = T(term.scale), factor = weight<T>(task, t, h) * scale;
+      gather(count, term.width, T(1), at<T>(term.left, b, h, first), term.left.row, left, term.width);
       if (term.left_gradient.data != nullptr || task.weights_gradient != nullptr) {
-        Matrix<T> made{scratch, term.width};
-        gemm<T>(count, term.width, columns, scale, d, constant(matrix<T>(term.right, b, h, 0)), T(0), made);
+        weighted<T>(task, first, count, term.width, {g, stride}, panels, {scratch, term.width});
         T inner = 0;
-        for (int64_t i = 0; i < count; ++i) {
-          const T* row = scratch + i * term.width;
-          const T* left = at<T>(term.left, b, h, first + i);
+        for (int64_t i = 0; i < count * term.width; ++i) {
+          inner += scratch[i] * left[i];
+        }
+        sums.weight[t] += scale * inner;
+      }
+      panels += panels_size<T>(task.columns, term.width);
+      for (int64_t i = 0; term.left_gradient.data != nullptr && i < count; ++i) {
+        const T* row = scratch + i * term.width;
+        if (sums.left[t] != nullptr) {
+          T* sum = sums.left[t] + (first + i) * term.width;
           for (int64_t c = 0; c < term.width; ++c) {
-            inner += row[c] * left[c];
+            sum[c] += factor * row[c];
           }
-          if (term.left_gradient.data == nullptr) {
-            continue;
-          }
-          if (sums.left[t] != nullptr) {
-            T* sum = sums.left[t] + (first + i) * term.width;
-            for (int64_t c = 0; c < term.width; ++c) {
-              sum[c] += w * row[c];
-            }
-          } else {
-            T* gradient = at<T>(term.left_gradient, b, h, first + i);
-            for (int64_t c = 0; c < term.width; ++c) {
-              gradient[c] = w * row[c];
-            }
+        } else {
+          T* gradient = at<T>(term.left_gradient, b, h, first + i);
+          for (int64_t c = 0; c < term.width; ++c) {
+            gradient[c] = factor * row[c];
           }
         }
-        sums.weight[t] += inner;
       }
       if (term.right_gradient.data != nullptr) {
+        for (int64_t i = 0; i < count * term.width; ++i) {
+          left[i] *= factor;
+        }
         Matrix<T> place = matrix<T>(term.right_gradient, b, h, 0);
-        T beta = last ? T(0) : T(1);
+        bool add = !last;
         if (sums.right[t] != nullptr) {
           // A copy lies as the gradient does.
           place.data = sums.right[t];
-          beta = 1;
+          add = true;
         }
-        gemm<T>(columns, term.width, count, w * scale, d.transposed(), constant(matrix<T>(term.left, b, h, first)), beta,
-            place);
+        transposed_product(first, count, columns, term.width, g, left, term.width, add, place);
       }
     }
   }
 
   void group(int64_t b, int64_t members, int64_t h, Sums<T>& sums) {
-    const int64_t blocks = (task.rows + block - 1) / block;
+    const int64_t blocks = (task.rows + block - 1) / block, wide = members * task.width;
+    pack_rights(task, b, h, true, rights_turned.data);
+    if (wants_logits) {
+      pack_rights(task, b, h, false, rights.data);
+      for (int64_t member = 0; member < members; ++member) {
+        const Matrix<const T> turned = constant(matrix<T>(task.values, b + member, h, 0)).transposed();
+        pack_alone(task.width, task.columns, turned, values.data + member * task.width * PANEL_COLUMNS<T>, wide);
+      }
+    }
     // From the last block to the first: the last sees every column, so that it sets what the others add to.
     for (int64_t number = blocks - 1; number >= 0; --number) {
       const int64_t first = number * block;
       const int64_t count = first + block < task.rows ? block : task.rows - first;
       const int64_t columns = visible(task, first + count - 1);
       const bool last = number == blocks - 1;
-      Matrix<T> s{p, stride}, d{g, stride};
-      products<T>(task, b, h, first, count, columns, s);
-      for (int64_t member = b; wants_logits && member < b + members; ++member) {
-        gemm<T>(count, columns, task.width, T(1), constant(matrix<T>(task.output_gradient, member, h, first)),
-            constant(matrix<T>(task.values, member, h, 0)).transposed(), member == b ? T(0) : T(1), d);
+      products<T>(task, b, h, first, count, rights_turned.data, left, {p, stride});
+      for (int64_t member = 0; member < members; ++member) {
+        const T* from = at<T>(task.output_gradient, b + member, h, first);
+        gather(count, task.width, T(1), from, task.output_gradient.row, given + member * task.width, wide);
       }
-      rows(b, members, h, first, count, columns, sums);
-      if (task.values_gradient.data != nullptr) {
-        for (int64_t member = b; member < b + members; ++member) {
-          const Matrix<T> given = matrix<T>(task.output_gradient, member, h, first), made = matrix<T>(task.values_gradient, member, h, 0);
-          if (given.turned || made.turned) {
-            gemm<T>(columns, task.width, count, T(1), constant(s).transposed(), constant(given), last ? T(0) : T(1), made);
-          } else {
-            outer<T>(count, columns, task.width, s.data, s.stride, given.data, given.stride, task.causal ? first : columns, !last,
-                made.data, made.stride);
-          }
-        }
+      if (wants_logits) {
+        logits<T>(task, first, count, wide, given, values.data, false, {g, stride});
+      }
+      rows(b, h, first, count, columns, sums);
+      for (int64_t member = 0; task.values_gradient.data != nullptr && member < members; ++member) {
+        Matrix<T> gradient = matrix<T>(task.values_gradient, b + member, h, 0);
+        transposed_product(first, count, columns, task.width, p, given + member * task.width, wide, !last, gradient);
       }
       if (wants_logits) {
         product_gradients(b, h, first, count, columns, last, sums);

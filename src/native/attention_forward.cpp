@@ -7,7 +7,7 @@ namespace {
 template <typename T>
 void forward_part(const Attention& task, Share share) {
   const int64_t block = block_rows(task);
-  const int64_t stride = (task.columns + 31) / 16 * 16;
+  const int64_t stride = block_stride(task);
   const Room<T> all(block * stride + stride + block);
   T* scratch = all.data;
   T* factors = scratch + block * stride;
@@ -15,35 +15,27 @@ void forward_part(const Attention& task, Share share) {
   // values of the sequences of a group, each in panels
   const int64_t packed_size = panels_size<T>(task.columns, task.width);
   const Room<T> packed_values(packed_size * (task.shared ? task.batch : 1));
+  const Room<T> rights(rights_size<T>(task, true)), left(block * widest(task));
   const Dropout dropout(task.dropout, task.seed);
   for (int64_t index = share.begin; index < share.end;) {
     const int64_t h = index / task.batch, b = index % task.batch;
-    const int64_t left = share.end - index;
-    const int64_t group = task.shared ? (task.batch - b < left ? task.batch - b : left) : 1;
+    const int64_t group = task.shared ? least(task.batch - b, share.end - index) : 1;
     index += group;
+    pack_rights(task, b, h, true, rights.data);
     for (int64_t member = 0; member < group; ++member) {
       const Matrix<const T> values = constant(matrix<T>(task.values, b + member, h, 0));
-      pack_alone(task.columns, task.width, values, packed_values.data + member * packed_size);
+      pack_alone(task.columns, task.width, values, packed_values.data + member * packed_size, task.columns);
     }
     for (int64_t first = 0; first < task.rows; first += block) {
       const int64_t count = first + block < task.rows ? block : task.rows - first;
       const int64_t columns = visible(task, first + count - 1);
       Matrix<T> s{scratch, stride};
-      products<T>(task, b, h, first, count, columns, s);
+      products<T>(task, b, h, first, count, rights.data, left.data, s);
       for (int64_t i = 0; i < count; ++i) {
         T* row = s.data + i * stride;
-        const int64_t seen = visible(task, first + i);
-        add_tables<T>(task, b, h, first + i, seen, row);
-        if (task.padding != nullptr) {
-          const uint8_t* hidden = task.padding + b * task.columns;
-          for (int64_t j = 0; j < seen; ++j) {
-            row[j] = hidden[j] ? -infinity<T>() : row[j];
-          }
-        }
-        T most = -infinity<T>();
-        for (int64_t j = 0; j < seen; ++j) {
-          most = row[j] > most ? row[j] : most;
-        }
+        const int64_t seen = visible(task, first + i), whole = whole_vectors(seen);
+        end_logits(task, b, h, first + i, seen, row);
+        T most = largest(row, whole);
         bool blind = most == -infinity<T>();
         // What is no number is not hidden, and nobody shall take it for that.
         for (int64_t j = 0; blind && j < seen; ++j) {
@@ -56,7 +48,7 @@ void forward_part(const Attention& task, Share share) {
         if (blind) {
           std::memset(row, 0, static_cast<size_t>(columns) * sizeof(T));
         } else {
-          for (int64_t j = 0; j < seen; ++j) {
+          for (int64_t j = 0; j < whole; ++j) {
             row[j] = exponential(row[j] - most);
             sum += row[j];
           }
@@ -76,12 +68,7 @@ void forward_part(const Attention& task, Share share) {
       }
       for (int64_t member = b; member < b + group; ++member) {
         Matrix<T> output = matrix<T>(task.output, member, h, first);
-        const int64_t step = task.causal ? DIAGONAL_ROWS : count;
-        for (int64_t i = 0; i < count; i += step) {
-          const int64_t some = least(count - i, step);
-          product<T>(some, visible(task, first + i + some - 1), task.width, s.data + i * s.stride, s.stride,
-              packed_values.data + (member - b) * packed_size, task.columns, nullptr, SET, output.data + i * output.stride, output.stride);
-        }
+        weighted<T>(task, first, count, task.width, s, packed_values.data + (member - b) * packed_size, output);
         for (int64_t i = 0; i < count; ++i) {
           T* row = output.data + i * output.stride;
           for (int64_t c = 0; c < task.width; ++c) {

@@ -23,30 +23,6 @@ struct CrossEntropy {
 
 namespace {
 
-// The largest of x, where a NaN counts only at the start of all; in lanes, since a plain loop does not vectorize where NaN may be.
-template <typename T>
-T largest(const T* x, int64_t count) {
-  constexpr int64_t LANES = 16;
-  T lanes[LANES];
-  for (int64_t k = 0; k < LANES; ++k) {
-    lanes[k] = x[0];
-  }
-  int64_t j = 0;
-  for (; j + LANES <= count; j += LANES) {
-    for (int64_t k = 0; k < LANES; ++k) {
-      lanes[k] = x[j + k] > lanes[k] ? x[j + k] : lanes[k];
-    }
-  }
-  T most = lanes[0];
-  for (int64_t k = 1; k < LANES; ++k) {
-    most = lanes[k] > most ? lanes[k] : most;
-  }
-  for (; j < count; ++j) {
-    most = x[j] > most ? x[j] : most;
-  }
-  return most;
-}
-
 // Loss of a row of logits x; with `gradient` x becomes its gradient.
 template <typename T>
 double row_loss(T* x, int64_t classes, int64_t target, double smoothing, bool gradient) {

@@ -17,12 +17,6 @@ extern "C" {
 int32_t torch_parallel_for(
     int64_t begin, int64_t end, int64_t grain, void (*call)(int64_t begin, int64_t end, void* context), void* context);
 int32_t torch_get_num_threads(uint32_t* threads);
-
-// Fortran's matrix products (MKL, inside LibTorch): C = alpha · op(A) op(B) + beta · C, columns first.
-void sgemm_(const char* a_form, const char* b_form, const int* m, const int* n, const int* k, const float* alpha,
-    const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
-void dgemm_(const char* a_form, const char* b_form, const int* m, const int* n, const int* k, const double* alpha,
-    const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c, const int* ldc);
 }
 
 // The same function in several instruction sets must not be merged by the linker: hence this namespace, and no templates of the
@@ -110,16 +104,6 @@ void parallel_rows_shared(int64_t count, int64_t step, const Body& body) {
   parallel_rows_shared(count, step, [](int64_t, int64_t) {}, body);
 }
 
-inline void gemm_raw(const char* a_form, const char* b_form, int m, int n, int k, float alpha, const float* a, int lda,
-    const float* b, int ldb, float beta, float* c, int ldc) {
-  sgemm_(a_form, b_form, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
-}
-
-inline void gemm_raw(const char* a_form, const char* b_form, int m, int n, int k, double alpha, const double* a, int lda,
-    const double* b, int ldb, double beta, double* c, int ldc) {
-  dgemm_(a_form, b_form, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
-}
-
 // A matrix in memory, rows first, or columns first if `turned`: `stride` elements lie between the rows (columns).
 template <typename T>
 struct Matrix {
@@ -131,20 +115,28 @@ struct Matrix {
   }
 };
 
-// C [m, n] = alpha · A [m, k] B [k, n] + beta · C, C rows first.
+// The largest of x, where a NaN counts only at the start of all; in lanes, since a plain loop does not vectorize where NaN may be.
 template <typename T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, Matrix<T> c) {
-  if (m == 0 || n == 0) {
-    return;
+T largest(const T* x, int64_t count) {
+  constexpr int64_t LANES = 16;
+  T lanes[LANES];
+  for (int64_t k = 0; k < LANES; ++k) {
+    lanes[k] = x[0];
   }
-  // Fortran sees each matrix transposed: Cᵀ = Bᵀ Aᵀ. A C that is turned is C itself to it.
-  if (c.turned) {
-    gemm_raw(a.turned ? "N" : "T", b.turned ? "N" : "T", m, n, k, alpha, a.data, a.stride, b.data, b.stride, beta, c.data,
-        c.stride);
-  } else {
-    gemm_raw(b.turned ? "T" : "N", a.turned ? "T" : "N", n, m, k, alpha, b.data, b.stride, a.data, a.stride, beta, c.data,
-        c.stride);
+  int64_t j = 0;
+  for (; j + LANES <= count; j += LANES) {
+    for (int64_t k = 0; k < LANES; ++k) {
+      lanes[k] = x[j + k] > lanes[k] ? x[j + k] : lanes[k];
+    }
   }
+  T most = lanes[0];
+  for (int64_t k = 1; k < LANES; ++k) {
+    most = lanes[k] > most ? lanes[k] : most;
+  }
+  for (; j < count; ++j) {
+    most = x[j] > most ? x[j] : most;
+  }
+  return most;
 }
 
 // eˣ to about 2 units in the last place, 0 below -87: a form that vectorizes.

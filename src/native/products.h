@@ -124,12 +124,12 @@ int64_t panels_size(int64_t depth, int64_t columns) {
   return (columns + WIDTH - 1) / WIDTH * WIDTH * depth;
 }
 
-// Panel `index` of b [depth, columns]: PANEL_COLUMNS columns of it, filled up with 0.
+// Panel `index` of b [depth, columns]: PANEL_COLUMNS columns of it, filled up with 0; panels have `panel_depth` rows.
 template <typename T>
-void pack_panel(int64_t depth, int64_t columns, Matrix<const T> b, int64_t index, T* panels) {
+void pack_panel(int64_t depth, int64_t columns, Matrix<const T> b, int64_t index, T* panels, int64_t panel_depth) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
   const int64_t first = index * WIDTH, there = least(columns - first, WIDTH);
-  T* __restrict panel = panels + first * depth;
+  T* __restrict panel = panels + first * panel_depth;
   for (int64_t k = 0; k < depth; ++k, panel += WIDTH) {
     if (!b.turned && there == WIDTH) {
       std::memcpy(panel, b.data + k * b.stride + first, WIDTH * sizeof(T));
@@ -147,15 +147,15 @@ void pack_panel(int64_t depth, int64_t columns, Matrix<const T> b, int64_t index
 template <typename T>
 void pack(int64_t depth, int64_t columns, Matrix<const T> b, T* panels) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
-  parallel((columns + WIDTH - 1) / WIDTH, [&](int64_t index) { pack_panel(depth, columns, b, index, panels); });
+  parallel((columns + WIDTH - 1) / WIDTH, [&](int64_t index) { pack_panel(depth, columns, b, index, panels, depth); });
 }
 
-// The same by the calling thread.
+// The same by the calling thread, into `depth` rows of panels that have `panel_depth`.
 template <typename T>
-void pack_alone(int64_t depth, int64_t columns, Matrix<const T> b, T* panels) {
+void pack_alone(int64_t depth, int64_t columns, Matrix<const T> b, T* panels, int64_t panel_depth) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
   for (int64_t index = 0; index * WIDTH < columns; ++index) {
-    pack_panel(depth, columns, b, index, panels);
+    pack_panel(depth, columns, b, index, panels, panel_depth);
   }
 }
 
@@ -225,7 +225,7 @@ void outer(int64_t count, int64_t m, int64_t n, const T* a, int64_t a_stride, co
     T* c, int64_t stride) {
   static_assert(BLOCK_ROWS % PANEL_ROWS == 0 && BLOCK_COLUMNS % PANEL_COLUMNS<T> == 0, "blocks are whole panels");
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
-  const Room<T> block(DEPTH * BLOCK_COLUMNS);
+  const Room<T> block(panels_size<T>(least(count, DEPTH), least(n, BLOCK_COLUMNS)));
   T* const right = block.data;
   for (int64_t begin = 0; begin == 0 || begin < count; begin += DEPTH) {
     const int64_t inner = least(count - begin, DEPTH);
