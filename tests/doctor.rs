@@ -42,6 +42,21 @@ fn says_what_is_there() {
 }
 
 #[test]
+fn instructions_that_the_processor_lacks_are_an_error_with_those_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_synthesizer"))
+        .arg("doctor")
+        .current_dir(folder.path())
+        .env("SYNTHESIZER_INSTRUCTIONS", "sse9")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    let wanted = "error: SYNTHESIZER_INSTRUCTIONS is \"sse9\"; this processor has baseline";
+    assert!(errors.starts_with(wanted) && output.stdout.is_empty(), "{errors}");
+}
+
+#[test]
 fn damaged_corpus_is_told_from_a_missing_one() {
     let folder = tempfile::tempdir().unwrap();
     let corpora = folder.path().join("corpora");

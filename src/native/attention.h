@@ -200,7 +200,7 @@ void products(const Attention& task, int64_t b, int64_t h, int64_t first, int64_
 
 // Elements of the longest row on either side of a term.
 int64_t widest(const Attention& task) {
-  int64_t widest = task.width;
+  int64_t widest = 0;
   for (int64_t t = 0; t < task.term_count; ++t) {
     const Term& term = task.terms[t];
     widest = term.width > widest ? term.width : widest;

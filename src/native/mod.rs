@@ -233,23 +233,31 @@ impl Instructions {
     }
 }
 
-/// The best that this processor has, or what the environment's `SYNTHESIZER_INSTRUCTIONS` names, so that tests can run every set.
+/// The environment's variable that names the instruction set to take, so that tests can run every one.
+pub const INSTRUCTIONS_VARIABLE: &str = "SYNTHESIZER_INSTRUCTIONS";
+
+/// The best that this processor has, or the one that the environment names.
+///
+/// # Errors
+/// The environment names none that the processor has.
+pub fn wanted_instructions() -> Result<Instructions, String> {
+    let there = Instructions::available();
+    let Some(wanted) = std::env::var_os(INSTRUCTIONS_VARIABLE) else {
+        return Ok(*there.last().unwrap_or(&Instructions::Baseline));
+    };
+    there.iter().copied().find(|set| wanted == set.name()).ok_or_else(|| {
+        let names: Vec<&str> = there.iter().map(|set| set.name()).collect();
+        format!("{INSTRUCTIONS_VARIABLE} is {wanted:?}; this processor has {}", names.join(", "))
+    })
+}
+
+/// What [`wanted_instructions`] says at the first call.
 ///
 /// # Panics
-/// If it is set and names none that the processor has.
+/// If that is an error, which the command line has looked for before.
 pub fn instructions() -> Instructions {
     static CHOSEN: OnceLock<Instructions> = OnceLock::new();
-    *CHOSEN.get_or_init(|| {
-        let there = Instructions::available();
-        let Some(wanted) = std::env::var_os("SYNTHESIZER_INSTRUCTIONS") else {
-            return *there.last().unwrap_or(&Instructions::Baseline);
-        };
-        let names: Vec<&str> = there.iter().map(|set| set.name()).collect();
-        let chosen = there.iter().find(|set| wanted == set.name());
-        *chosen.unwrap_or_else(|| {
-            panic!("SYNTHESIZER_INSTRUCTIONS is {wanted:?}; this processor has {}", names.join(", "))
-        })
-    })
+    *CHOSEN.get_or_init(|| wanted_instructions().unwrap_or_else(|why| panic!("{why}")))
 }
 
 #[cfg(test)]

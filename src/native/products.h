@@ -43,15 +43,15 @@ enum Mode : int32_t { SET = 0, ADD = 1, RELU = 2 };
 
 // What a block is to be: whether a's columns lie next to each other, or its rows; whether it is added to what is there; whether a relu
 // comes last.
-enum Kind : int32_t { IN_ROWS = 1, ADDED = 2, THEN_RELU = 4 };
+enum Flags : int32_t { IN_ROWS = 1, ADDED = 2, THEN_RELU = 4 };
 
-// out [R, PANEL_COLUMNS] = bias + a [R, depth] panel [depth, PANEL_COLUMNS], as `KIND` says; `columns` of the panel count. a's rows, or
+// out [R, PANEL_COLUMNS] = bias + a [R, depth] panel [depth, PANEL_COLUMNS], as `FLAGS` says; `columns` of the panel count. a's rows, or
 // columns, lie `a_stride` apart. Sums start at the bias: with one addition after them at most, the compiler has no choice of order
 // that could differ with R (as GCC compiles it, under -ffast-math; tests hold it).
-template <int32_t KIND, int64_t R, typename T>
+template <int32_t FLAGS, int64_t R, typename T>
 inline void block(const T* __restrict a, int64_t a_stride, int64_t depth, const T* __restrict panel, const T* bias, int64_t columns,
     T* __restrict out, int64_t stride) {
-  constexpr bool add = (KIND & ADDED) != 0, relu = (KIND & THEN_RELU) != 0, in_rows = (KIND & IN_ROWS) != 0;
+  constexpr bool add = (FLAGS & ADDED) != 0, relu = (FLAGS & THEN_RELU) != 0, in_rows = (FLAGS & IN_ROWS) != 0;
   typedef typename Lanes<T>::type V;
   typedef typename Lanes<T>::loose Loose;
   constexpr int64_t SIZE = Lanes<T>::size;
@@ -105,14 +105,14 @@ inline void block(const T* __restrict a, int64_t a_stride, int64_t depth, const 
 }
 
 // The same for R rows or fewer.
-template <int32_t KIND, int64_t R, typename T>
+template <int32_t FLAGS, int64_t R, typename T>
 void some(int64_t rows, const T* a, int64_t a_stride, int64_t depth, const T* panel, const T* bias, int64_t columns, T* out,
     int64_t stride) {
   if constexpr (R > 0) {
     if (rows >= R) {
-      block<KIND, R>(a, a_stride, depth, panel, bias, columns, out, stride);
+      block<FLAGS, R>(a, a_stride, depth, panel, bias, columns, out, stride);
     } else {
-      some<KIND, R - 1>(rows, a, a_stride, depth, panel, bias, columns, out, stride);
+      some<FLAGS, R - 1>(rows, a, a_stride, depth, panel, bias, columns, out, stride);
     }
   }
 }
@@ -168,7 +168,7 @@ Room<T> packed(int64_t depth, int64_t columns, Matrix<const T> b) {
 }
 
 // `block` for any number of rows and panels, of which `next` lie apart; the bias is as long as there are columns.
-template <int32_t KIND, typename T>
+template <int32_t FLAGS, typename T>
 void blocks(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_stride, const T* panels, int64_t next, const T* bias,
     T* out, int64_t stride) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
@@ -183,8 +183,8 @@ void blocks(int64_t rows, int64_t depth, int64_t columns, const T* a, int64_t a_
       shift = last;
     }
     for (int64_t row = 0; row < rows; row += PANEL_ROWS) {
-      const T* from = a + ((KIND & IN_ROWS) != 0 ? row * a_stride : row);
-      some<KIND, PANEL_ROWS>(rows - row, from, a_stride, depth, panels, shift, across, out + row * stride + column, stride);
+      const T* from = a + ((FLAGS & IN_ROWS) != 0 ? row * a_stride : row);
+      some<FLAGS, PANEL_ROWS>(rows - row, from, a_stride, depth, panels, shift, across, out + row * stride + column, stride);
     }
   }
 }
