@@ -141,13 +141,15 @@ void gather(int64_t rows, int64_t columns, T factor, const T* from, int64_t from
   }
 }
 
-// Columns of a row that are worked on, beyond those that it sees: whole vectors take less time than what is left over.
+// The columns that a row sees, and as many more as make the vectors whole: what is left over would take longer.
 int64_t whole_vectors(int64_t seen) {
   return (seen + 15) / 16 * 16;
 }
 
-// Elements from row to row of a block: they end with whole vectors, and do not all begin at the same place of the cache.
+// Elements from row to row of a block. There is room for whole vectors and whole panels of a product, and rows of 1024 do not all begin
+// at the same place of the cache.
 int64_t block_stride(const Attention& task) {
+  static_assert(PANEL_COLUMNS<float> <= 32, "a row's last panel ends within the stride");
   return (task.columns + 31) / 16 * 16;
 }
 
@@ -159,29 +161,32 @@ int64_t rows_together(const Attention& task, int64_t count) {
 // out [count, columns that rows from `first` on see] = left [count, width] rightᵀ, or that added to it; whole panels, so that a row ends
 // with what means nothing.
 template <typename T>
-void logits(const Attention& task, int64_t first, int64_t count, int64_t width, const T* left, const T* panels, bool add, Matrix<T> out) {
+void logits(const Attention& task, int64_t first, int64_t count, int64_t width, const T* left, const T* panels, bool add, T* out,
+    int64_t stride) {
   constexpr int64_t WIDTH = PANEL_COLUMNS<T>;
   const int64_t step = rows_together(task, count);
   for (int64_t i = 0; i < count; i += step) {
-    const int64_t some = least(count - i, step), columns = (visible(task, first + i + some - 1) + WIDTH - 1) / WIDTH * WIDTH;
-    product<T>(some, width, columns, left + i * width, width, panels, nullptr, add ? ADD : SET, out.data + i * out.stride, out.stride);
+    const int64_t rows = least(count - i, step), columns = (visible(task, first + i + rows - 1) + WIDTH - 1) / WIDTH * WIDTH;
+    product<T>(rows, width, columns, left + i * width, width, panels, nullptr, add ? ADD : SET, out + i * stride, stride);
   }
 }
 
 // out [count, width] = weights right, where the weights of columns that a row does not see are 0.
 template <typename T>
-void weighted(const Attention& task, int64_t first, int64_t count, int64_t width, Matrix<T> weights, const T* panels, Matrix<T> out) {
+void weighted(const Attention& task, int64_t first, int64_t count, int64_t width, const T* weights, int64_t weights_stride,
+    const T* panels, T* out, int64_t stride) {
   const int64_t step = rows_together(task, count);
   for (int64_t i = 0; i < count; i += step) {
-    const int64_t some = least(count - i, step);
-    product<T>(some, visible(task, first + i + some - 1), width, weights.data + i * weights.stride, weights.stride, panels, task.columns,
-        nullptr, SET, out.data + i * out.stride, out.stride);
+    const int64_t rows = least(count - i, step);
+    product<T>(rows, visible(task, first + i + rows - 1), width, weights + i * weights_stride, weights_stride, panels, task.columns,
+        nullptr, SET, out + i * stride, stride);
   }
 }
 
-// The products of a block of rows: S [count, columns] = Σ weight · scale · left rightᵀ, of packed right sides; `left` is scratch.
+// The products of a block of rows: S = Σ weight · scale · left rightᵀ, of packed right sides, as `logits` has it; `left` is scratch.
 template <typename T>
-void products(const Attention& task, int64_t b, int64_t h, int64_t first, int64_t count, const T* panels, T* left, Matrix<T> s) {
+void products(
+    const Attention& task, int64_t b, int64_t h, int64_t first, int64_t count, const T* panels, T* left, T* s, int64_t stride) {
   bool begun = false;
   for (int64_t t = 0; t < task.term_count; ++t) {
     const Term& term = task.terms[t];
@@ -189,12 +194,12 @@ void products(const Attention& task, int64_t b, int64_t h, int64_t first, int64_
       continue;
     }
     gather(count, term.width, weight<T>(task, t, h) * T(term.scale), at<T>(term.left, b, h, first), term.left.row, left, term.width);
-    logits(task, first, count, term.width, left, panels, begun, s);
+    logits(task, first, count, term.width, left, panels, begun, s, stride);
     panels += panels_size<T>(term.width, task.columns);
     begun = true;
   }
   for (int64_t i = 0; !begun && i < count; ++i) {
-    std::memset(s.data + i * s.stride, 0, static_cast<size_t>(visible(task, first + count - 1)) * sizeof(T));
+    std::memset(s + i * stride, 0, static_cast<size_t>(visible(task, first + count - 1)) * sizeof(T));
   }
 }
 

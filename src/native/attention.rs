@@ -407,10 +407,5 @@ fn place(tensor: &Tensor) -> Place {
         [head, column] => [0, head, 0, column],
         _ => [0, 0, 0, 1],
     };
-    // The stride of a single row means nothing, but a matrix product wants one that its columns fit in.
-    let row = match size[..] {
-        [.., 1, columns] if column == 1 => row.max(columns),
-        _ => row,
-    };
     Place { data: tensor.data_ptr(), batch, head, row, column }
 }

@@ -73,8 +73,9 @@ struct Backward {
   // widths of all sequences of a group: their values, and gradients of outputs, are one matrix side by side
   const int64_t most_wide;
   // right sides of products for logits, and for their left sides' gradients; values transposed
-  const Room<T> rights_turned, rights, values;
+  const Room<T> rights_transposed, rights, values;
   const Room<T> all;
+  // a block's S, then P; dP, then dS; a row's factors of dropout; a product of a block; left sides; gradients of outputs
   T *p, *g, *factors, *scratch, *left, *given;
 
   explicit Backward(const Attention& task)
@@ -84,7 +85,7 @@ struct Backward {
         stride(block_stride(task)),
         wants_logits(wanted(task)),
         most_wide(task.width * (task.shared ? task.batch : 1)),
-        rights_turned(rights_size<T>(task, true)),
+        rights_transposed(rights_size<T>(task, true)),
         rights(wants_logits ? rights_size<T>(task, false) : 0),
         values(wants_logits ? panels_size<T>(most_wide, task.columns) : 0),
         all((2 * block + 1) * stride + block * (2 * widest(task) + most_wide)),
@@ -105,7 +106,8 @@ struct Backward {
     return any;
   }
 
-  // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone. Σ P dP is O · dO, but needs no O.
+  // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone. Σ P dP is O · dO, but needs no O; it is over
+  // Σ P, which is 1 but for what rounding has left of the logarithm's digits.
   void rows(int64_t b, int64_t h, int64_t first, int64_t count, int64_t columns, Sums<T>& sums) {
     const T* log_sums = static_cast<const T*>(task.log_sums) + ((task.shared ? 0 : b) * task.heads + h) * task.rows;
     for (int64_t i = 0; i < count; ++i) {
@@ -130,16 +132,18 @@ struct Backward {
           s[j] = exponential(s[j] - log_sum);
         }
       } else {
-        std::memset(d + seen, 0, static_cast<size_t>((whole > columns ? whole : columns) - seen) * sizeof(T));
+        std::memset(d + seen, 0, static_cast<size_t>(whole - seen) * sizeof(T));
         for (int64_t j = 0; task.dropout > 0 && j < seen; ++j) {
           d[j] *= factors[j];
         }
-        T inner = 0;
+        T inner = 0, total = 0;
         for (int64_t j = 0; j < whole; ++j) {
           const T weight = exponential(s[j] - log_sum);
           s[j] = weight;
+          total += weight;
           inner += weight * d[j];
         }
+        inner /= total;
         for (int64_t j = 0; j < whole; ++j) {
           d[j] = s[j] * (d[j] - inner);
         }
@@ -148,8 +152,10 @@ struct Backward {
       for (int64_t j = 0; task.dropout > 0 && j < seen; ++j) {
         s[j] *= factors[j];
       }
-      if (seen < columns) {
-        std::memset(s + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
+      // where the row holds no number, neither do these
+      T* const both[] = {s, d};
+      for (T* row : both) {
+        std::memset(row + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));
       }
     }
   }
@@ -237,7 +243,7 @@ struct Backward {
       const T scale = T(term.scale), factor = weight<T>(task, t, h) * scale;
       gather(count, term.width, T(1), at<T>(term.left, b, h, first), term.left.row, left, term.width);
       if (term.left_gradient.data != nullptr || task.weights_gradient != nullptr) {
-        weighted<T>(task, first, count, term.width, {g, stride}, panels, {scratch, term.width});
+        weighted<T>(task, first, count, term.width, g, stride, panels, scratch, term.width);
         T inner = 0;
         for (int64_t i = 0; i < count * term.width; ++i) {
           inner += scratch[i] * left[i];
@@ -277,12 +283,12 @@ struct Backward {
 
   void group(int64_t b, int64_t members, int64_t h, Sums<T>& sums) {
     const int64_t blocks = (task.rows + block - 1) / block, wide = members * task.width;
-    pack_rights(task, b, h, true, rights_turned.data);
+    pack_rights(task, b, h, true, rights_transposed.data);
     if (wants_logits) {
       pack_rights(task, b, h, false, rights.data);
       for (int64_t member = 0; member < members; ++member) {
-        const Matrix<const T> turned = constant(matrix<T>(task.values, b + member, h, 0)).transposed();
-        pack_alone(task.width, task.columns, turned, values.data + member * task.width * PANEL_COLUMNS<T>, wide);
+        const Matrix<const T> transposed = constant(matrix<T>(task.values, b + member, h, 0)).transposed();
+        pack_alone(task.width, task.columns, transposed, values.data + member * task.width * PANEL_COLUMNS<T>, wide);
       }
     }
     // From the last block to the first: the last sees every column, so that it sets what the others add to.
@@ -291,13 +297,13 @@ struct Backward {
       const int64_t count = first + block < task.rows ? block : task.rows - first;
       const int64_t columns = visible(task, first + count - 1);
       const bool last = number == blocks - 1;
-      products<T>(task, b, h, first, count, rights_turned.data, left, {p, stride});
+      products<T>(task, b, h, first, count, rights_transposed.data, left, p, stride);
       for (int64_t member = 0; member < members; ++member) {
         const T* from = at<T>(task.output_gradient, b + member, h, first);
         gather(count, task.width, T(1), from, task.output_gradient.row, given + member * task.width, wide);
       }
       if (wants_logits) {
-        logits<T>(task, first, count, wide, given, values.data, false, {g, stride});
+        logits<T>(task, first, count, wide, given, values.data, false, g, stride);
       }
       rows(b, h, first, count, columns, sums);
       for (int64_t member = 0; task.values_gradient.data != nullptr && member < members; ++member) {

@@ -9,8 +9,8 @@ void forward_part(const Attention& task, Share share) {
   const int64_t block = block_rows(task);
   const int64_t stride = block_stride(task);
   const Room<T> all(block * stride + stride + block);
-  T* scratch = all.data;
-  T* factors = scratch + block * stride;
+  T* s = all.data;
+  T* factors = s + block * stride;
   T* inverse = factors + stride;
   // values of the sequences of a group, each in panels
   const int64_t packed_size = panels_size<T>(task.columns, task.width);
@@ -29,10 +29,9 @@ void forward_part(const Attention& task, Share share) {
     for (int64_t first = 0; first < task.rows; first += block) {
       const int64_t count = first + block < task.rows ? block : task.rows - first;
       const int64_t columns = visible(task, first + count - 1);
-      Matrix<T> s{scratch, stride};
-      products<T>(task, b, h, first, count, rights.data, left.data, s);
+      products<T>(task, b, h, first, count, rights.data, left.data, s, stride);
       for (int64_t i = 0; i < count; ++i) {
-        T* row = s.data + i * stride;
+        T* row = s + i * stride;
         const int64_t seen = visible(task, first + i), whole = whole_vectors(seen);
         end_logits(task, b, h, first + i, seen, row);
         T most = largest(row, whole);
@@ -67,10 +66,10 @@ void forward_part(const Attention& task, Share share) {
         }
       }
       for (int64_t member = b; member < b + group; ++member) {
-        Matrix<T> output = matrix<T>(task.output, member, h, first);
-        weighted<T>(task, first, count, task.width, s, packed_values.data + (member - b) * packed_size, output);
-        for (int64_t i = 0; i < count; ++i) {
-          T* row = output.data + i * output.stride;
+        T* row = at<T>(task.output, member, h, first);
+        const T* panels = packed_values.data + (member - b) * packed_size;
+        weighted<T>(task, first, count, task.width, s, stride, panels, row, task.output.row);
+        for (int64_t i = 0; i < count; ++i, row += task.output.row) {
           for (int64_t c = 0; c < task.width; ++c) {
             row[c] *= inverse[i];
           }

@@ -23,10 +23,10 @@ int32_t torch_get_num_threads(uint32_t* threads);
 // standard library, whose code would be shared.
 namespace {
 
-// Nothing is thrown: the callers are Rust, and threads that nobody could hand an error to.
+// Nothing is thrown: the callers are Rust, and threads that nobody could hand an error to. What is saved stays.
 [[noreturn]] inline void fail(const char* why) {
   std::fprintf(stderr, "error: %s\n", why);
-  std::abort();
+  std::_Exit(1);
 }
 
 // Memory for `count` elements, which hold anything; it starts where a cache line does.

@@ -6,6 +6,7 @@ mod forms;
 mod functions;
 #[path = "../common/instructions.rs"]
 mod instructions;
+mod kernel;
 mod layer;
 mod mixing;
 mod operators;
