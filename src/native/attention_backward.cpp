@@ -106,8 +106,8 @@ struct Backward {
     return any;
   }
 
-  // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone. Σ P dP is O · dO, but needs no O; it is over
-  // Σ P, which is 1 but for what rounding has left of the logarithm's digits.
+  // Rows of P (dropped) and of dS in place of S and dP; without a wish for dS, of P alone. Σ P dP is O · dO, but needs no O; it is
+  // divided by Σ P, which is 1 but for what rounding has left of the logarithm's digits.
   void rows(int64_t b, int64_t h, int64_t first, int64_t count, int64_t columns, Sums<T>& sums) {
     const T* log_sums = static_cast<const T*>(task.log_sums) + ((task.shared ? 0 : b) * task.heads + h) * task.rows;
     for (int64_t i = 0; i < count; ++i) {
@@ -152,7 +152,7 @@ struct Backward {
       for (int64_t j = 0; task.dropout > 0 && j < seen; ++j) {
         s[j] *= factors[j];
       }
-      // where the row holds no number, neither do these
+      // in a row of NaN they are NaN too, and the row does not see them
       T* const both[] = {s, d};
       for (T* row : both) {
         std::memset(row + seen, 0, static_cast<size_t>(columns - seen) * sizeof(T));

@@ -23,7 +23,8 @@ int32_t torch_get_num_threads(uint32_t* threads);
 // standard library, whose code would be shared.
 namespace {
 
-// Nothing is thrown: the callers are Rust, and threads that nobody could hand an error to. What is saved stays.
+// Nothing is thrown: the callers are Rust, and threads that nobody could hand an error to; and an error's
+// exit code is 1, where an abort would leave a core dump.
 [[noreturn]] inline void fail(const char* why) {
   std::fprintf(stderr, "error: %s\n", why);
   std::_Exit(1);

@@ -19,6 +19,8 @@ struct Case {
 
 impl Case {
     fn new(parts: Vec<Part>, values: Tensor, rows: i64) -> Self {
+        // unless a case says so: threads take whole heads
+        tch::set_num_threads(1);
         let [batch, heads, _, width] = <[i64; 4]>::try_from(values.size()).unwrap();
         let toward = random(&[batch, heads, rows, width]);
         Self { parts, weights: None, values, padding: None, causal: false, dropout: 0.0, toward }
@@ -105,14 +107,12 @@ impl Case {
     fn check(&self, what: &str) {
         let wanted = self.run(&self.definition());
         alike(&wanted, &self.run(&self.attend()), 1e-10, what);
-        if self.dropout == 0.0 {
-            let single = self.in_single();
-            alike(&wanted, &single.run(&single.attend()), 3e-5, &format!("{what}, float32"));
-        }
+        let single = self.in_single();
+        alike(&wanted, &single.run(&single.attend()), 1e-4, &format!("{what}, float32"));
     }
 
     fn in_single(&self) -> Case {
-        // a view of the copy's memory: `to_kind` keeps strides
+        // `to_kind` keeps strides
         let single = |tensor: &Tensor| tensor.detach().to_kind(Kind::Float).set_requires_grad(tensor.requires_grad());
         let parts = self.parts.iter().map(|part| match part {
             Part::Product { queries, keys, scale, bias } => Part::Product {
@@ -163,7 +163,7 @@ fn product(queries: Tensor, keys: Tensor) -> Part {
 
 /// Depths over 256, panels in part and several blocks of columns: of one sequence's products, and of all sequences' together.
 #[test]
-fn wide_heads_and_many_sequences() {
+fn depths_over_a_block_of_one_and_of_all_sequences() {
     for causal in [false, true] {
         let own = product(leaf(&[2, 2, 300, 40]), turned_leaf([2, 2, 300, 40]));
         Case { causal, ..Case::new(vec![own], leaf(&[2, 2, 300, 40]), 300) }.check(&format!("own, causal {causal}"));
@@ -215,7 +215,10 @@ fn rows_columns_padding_and_dropout() {
                 dropout,
                 ..Case::new(parts, leaf(&[3, 2, columns, 11]), rows)
             };
-            case.check(&format!("{rows} × {columns}, dropout {dropout}"));
+            for threads in [1, 3] {
+                tch::set_num_threads(threads);
+                case.check(&format!("{rows} × {columns}, dropout {dropout}, {threads} threads"));
+            }
         }
     }
     for lengths in [[150, 150], [150, 20]] {
@@ -281,10 +284,10 @@ fn a_bad_row_leaves_later_keys_alone() {
     assert!(!finite_at(20, 1) && finite_at(21, 19));
 }
 
-/// In float32 the logarithm of a row's sum has no digits behind the point here; the gradients need them not.
+/// In float32 a row's maximum and the logarithm of its sum are one number, of which few digits are behind the point here.
 #[test]
 fn gradients_at_large_logits_keep_their_digits() {
-    let part = |kind| vec![Part::Table((Tensor::full([1, 4, 20], 3e4, (kind, Device::Cpu))).set_requires_grad(true))];
+    let part = |kind| vec![Part::Table(Tensor::full([1, 4, 20], 1e5, (kind, Device::Cpu)).set_requires_grad(true))];
     // what all weights have in common cancels
     let values = (random(&[2, 1, 20, 3]) + 50.0).set_requires_grad(true);
     let double = Case::new(part(Kind::Double), values, 4);
