@@ -125,7 +125,7 @@ fn the_loss_is_that_of_the_rows_one_by_one() {
     assert_eq!(dev.tokens, tokens);
     assert!((dev.nll - sum).abs() < 1e-4 * sum, "{} is not {sum}", dev.nll);
     // in the metrics: nats a token, and its exponential
-    let metrics = task.score(&dev, folder.path()).unwrap();
+    let metrics = task.score(&dev, folder.path()).unwrap().metrics;
     let value = |name: &str| metrics.iter().find(|metric| metric.0 == name).unwrap().1.as_f64().unwrap();
     for split in ["dev", "test"] {
         assert!((value(&format!("{split}.log_perplexity")) - sum / tokens as f64).abs() < 1e-4);

@@ -10,7 +10,7 @@ use synthesizer::error::Outcome;
 use synthesizer::experiment::PlannedRun;
 use synthesizer::task::attention_view::Histogram;
 use synthesizer::task::tokens::TrainingRows;
-use synthesizer::task::{self, BatchLoss, DevScore, Metric, Task};
+use synthesizer::task::{self, BatchLoss, DevScore, Scores, Task};
 use synthesizer::train::checkpoint;
 use synthesizer::train::interrupt::Interrupt;
 use synthesizer::train::memory::peak_above;
@@ -187,7 +187,7 @@ impl Task for Faulty<'_> {
     fn dev(&self) -> anyhow::Result<DevScore> {
         (self.dev)(self.task)
     }
-    fn score(&self, dev: &DevScore, folder: &Path) -> anyhow::Result<Vec<Metric>> {
+    fn score(&self, dev: &DevScore, folder: &Path) -> anyhow::Result<Scores> {
         self.task.score(dev, folder)
     }
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

@@ -3,7 +3,7 @@
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::judging::{classes, judge, scores, Predictions};
 use super::tokens::{describe, held_out, pad, TrainingRows};
-use super::{tokenizer_file, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Task};
+use super::{tokenizer_file, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task};
 use crate::attention::SelfAttention;
 use crate::data::batching;
 use crate::data::labelled::tokens::{prepare, LabelledTokens, Limits};
@@ -300,7 +300,7 @@ impl Task for Classification {
 
     /// The corpus's metrics × 100 on dev and on every test set, and `test.score`, the mean of those of the test sets. Writes
     /// the label of every row into `folder`, a line each.
-    fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Vec<Metric>> {
+    fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Scores> {
         let mut metrics: Vec<Metric> = Vec::new();
         let mut of_tests = Vec::new();
         let dev = std::iter::once(("dev".to_string(), &self.dev, &self.corpus.dev));
@@ -321,7 +321,7 @@ impl Task for Classification {
         if let Some(score) = suite_score(&[of_tests]) {
             metrics.push(("test.score".into(), score.into()));
         }
-        Ok(metrics)
+        Ok(Scores { metrics, notes: Vec::new() })
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

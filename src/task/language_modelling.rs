@@ -2,7 +2,7 @@
 
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::tokens::{self, cross_entropy, held_out, pad, shifted, TrainingRows};
-use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Metric, Task, TokenBatch};
+use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;
 use crate::data::token_store::SourceLimit;
@@ -154,14 +154,14 @@ impl Task for LanguageModelling {
     }
 
     /// Per subword, and per word: the same sum over the number of words, each line's end mark counted as one.
-    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Vec<Metric>> {
+    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Scores> {
         let mut metrics = Vec::new();
         let test = self.held_out(&self.test)?;
         for (split, score, text) in [("dev", *dev, &self.dev), ("test", test, &self.test)] {
             metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
             metrics.push((format!("{split}.word_perplexity"), exp_mean(score.nll, text.words()).into()));
         }
-        Ok(metrics)
+        Ok(Scores { metrics, notes: Vec::new() })
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

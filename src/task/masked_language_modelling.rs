@@ -8,7 +8,7 @@ use super::attention_view::{Histogram, VIEWED_ROWS};
 use super::encoder_decoder::Batch;
 use super::tokens::{self, held_out, marked, TrainingRows};
 use super::writer::Writer;
-use super::{Answer, BatchLoss, Cut, DevScore, Generator, Metric, Task, TokenBatch};
+use super::{Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;
 use crate::data::span_corruption::{corrupt, fillings, spans, Draw};
@@ -187,13 +187,13 @@ impl Task for MaskedLanguageModelling {
     }
 
     /// In nats a target token (sentinels and end marks among them), and its exponential.
-    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Vec<Metric>> {
+    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Scores> {
         let mut metrics: Vec<Metric> = Vec::new();
         for (split, score) in [("dev", *dev), ("test", self.held_out(&self.test)?)] {
             metrics.push((format!("{split}.log_perplexity"), score.loss().into()));
             metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
         }
-        Ok(metrics)
+        Ok(Scores { metrics, notes: Vec::new() })
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

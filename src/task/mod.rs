@@ -37,6 +37,16 @@ use writer::Writer;
 /// A metric's name, such as `dev.bleu`, and its value: a number, or a text such as a signature.
 pub type Metric = (String, serde_json::Value);
 
+/// Everything that scoring a finished run gives.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scores {
+    /// Metrics in the order of their columns.
+    pub metrics: Vec<Metric>,
+    /// Remarks that a reader of the metrics needs. Each is one sentence with a period at its end and no other `". "`, so that
+    /// the CSV cell, in which spaces join them, can be split again.
+    pub notes: Vec<String>,
+}
+
 /// Cross-entropy of held-out rows, without label smoothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DevScore {
@@ -75,9 +85,9 @@ pub trait Task {
     /// Cross-entropy of the dev split.
     fn dev(&self) -> Result<DevScore>;
 
-    /// The task's metrics on dev and test, at the end of training; `dev` is the cross-entropy of the weights at hand.
-    /// May write what it generated into `folder`.
-    fn score(&self, dev: &DevScore, folder: &Path) -> Result<Vec<Metric>>;
+    /// The task's metrics on dev and test at the end of training; `dev` is the cross-entropy of the current weights.
+    /// May write generated text into `folder`.
+    fn score(&self, dev: &DevScore, folder: &Path) -> Result<Scores>;
 
     /// Every self-attention layer: stack (`encoder`, `decoder`), number, layer.
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)>;

@@ -4,7 +4,7 @@ use super::attention_view::{Histogram, VIEWED_ROWS};
 use super::encoder_decoder::Batch;
 use super::tokens::{self, held_out, lengths, marked, TrainingRows};
 use super::writer::Writer;
-use super::{BatchLoss, DevScore, Metric, Task, TokenBatch};
+use super::{BatchLoss, DevScore, Metric, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::token_store::TokenStore;
 use crate::data::{Corpus, Examples, Prepared};
@@ -84,7 +84,7 @@ impl Task for SequenceToSequence {
     }
 
     /// Writes an output for every row of dev and test into `folder` (a line each, line feeds as `\n`), and has them judged.
-    fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Vec<Metric>> {
+    fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Scores> {
         let splits = [("dev", &self.prepared.dev, &self.corpus.dev), ("test", &self.prepared.test, &self.corpus.test)];
         let mut metrics = Vec::new();
         for (split, store, examples) in splits {
@@ -96,7 +96,7 @@ impl Task for SequenceToSequence {
             )?;
             metrics.extend(self.judge.judge(split, &hypotheses, &self.references(examples.as_ref())?)?);
         }
-        Ok(metrics)
+        Ok(Scores { metrics, notes: Vec::new() })
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

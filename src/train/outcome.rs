@@ -42,6 +42,7 @@ pub fn row(planned: &PlannedRun, trained: &Trained, circumstances: &Circumstance
     for (name, value) in &trained.metrics {
         put(name, value.clone());
     }
+    put("notes", trained.notes.join(" ").into());
     put("steps", trained.steps.into());
     put("tokens", trained.tokens.into());
     put("wall_seconds", rounded(seconds, 1));

@@ -13,7 +13,7 @@ use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{Run, Select, TaskKind};
 use crate::files::write_atomically;
 use crate::interrupt;
-use crate::task::{DevScore, Metric, Task};
+use crate::task::{DevScore, Metric, Scores, Task};
 use anyhow::{bail, Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -42,6 +42,8 @@ pub struct Job<'a> {
 pub struct Trained {
     /// Task metrics.
     pub metrics: Vec<Metric>,
+    /// Remarks on the metrics, one sentence each; see [`Scores::notes`].
+    pub notes: Vec<String>,
     /// Steps done.
     pub steps: u64,
     /// Predicted tokens seen in training.
@@ -117,7 +119,7 @@ pub fn train(job: &Job) -> Result<Trained> {
     let whole_on_cpu = !resumed && job.task.variables().device() == Device::Cpu;
     let (trained_in, stepped_in) = (trainer.state.seconds, trainer.state.step_seconds);
     let scoring = Instant::now();
-    let metrics = trainer.score().map_err(|error| {
+    let Scores { metrics, notes } = trainer.score().map_err(|error| {
         tell_interrupt(error, || {
             format!("{} is trained and saved; the same command without --fresh scores it", job.name)
         })
@@ -127,6 +129,7 @@ pub fn train(job: &Job) -> Result<Trained> {
     job.progress.finish();
     Ok(Trained {
         metrics,
+        notes,
         steps: trainer.state.step,
         tokens: trainer.state.tokens,
         train_seconds: trained_in,
@@ -217,7 +220,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// The metrics of the weights that `select` asks for; loads them first.
-    fn score(&self) -> Result<Vec<Metric>> {
+    fn score(&self) -> Result<Scores> {
         let job = self.job;
         select_weights(job, &self.state)?;
         job.progress.say(&format!("{}: scoring", job.name));
@@ -229,12 +232,16 @@ impl<'a> Trainer<'a> {
         interrupt::check()?;
         let mut metrics: Vec<Metric> = vec![("dev.loss".into(), dev.loss().into())];
         metrics.extend(perplexity(job, &dev).map(|value| ("dev.perplexity".into(), value.into())));
-        for metric in job.task.score(&dev, job.folder)? {
+        let scores = job.task.score(&dev, job.folder)?;
+        for metric in scores.metrics {
             if metrics.iter().all(|(name, _)| *name != metric.0) {
                 metrics.push(metric);
             }
         }
-        Ok(metrics)
+        for note in &scores.notes {
+            job.progress.say(&format!("{}: note: {note}", job.name));
+        }
+        Ok(Scores { metrics, notes: scores.notes })
     }
 
     /// Whether the weights to test are those of the last step.

@@ -59,6 +59,40 @@ fn what_is_missing_stays_blank_and_says_why() {
 }
 
 #[test]
+fn remarks_of_rows_stand_under_the_table_in_every_format() {
+    let work = Work::new();
+    let path = work.path("results/mini/table2/ende.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut remarked = String::new();
+    for line in text.lines() {
+        let all = "3 of 8 sources are cut.";
+        let notes = match line {
+            _ if remarked.is_empty() => "notes".to_string(),
+            _ if line.contains(",V,,1,") || line.contains(",V,,2,") || line.contains(",R,,1,") => {
+                format!("{all} BLEU & co are blank.")
+            }
+            _ => all.to_string(),
+        };
+        remarked += &format!("{line},{notes}\n");
+    }
+    std::fs::write(&path, &remarked).unwrap();
+    let shown = work.text(&["results/mini/table2"]);
+    let rows = text.lines().count() - 1;
+    // one line for what all rows share, one for what three rows share
+    let of_all = format!("English-German, all {rows} rows: 3 of 8 sources are cut.");
+    let of_some = "English-German, V, seeds 1, 2; R, seed 1: BLEU & co are blank.";
+    assert!(shown.contains(&of_all) && shown.contains(of_some), "{shown}");
+    let read = |ending: &str| work.read(&format!("results/mini/table2/table2.{ending}"));
+    for (ending, some) in
+        [("md", of_some.to_string()), ("html", of_some.replace('&', "&amp;")), ("tex", of_some.replace('&', "\\&"))]
+    {
+        let text = read(ending);
+        assert!(text.contains(&of_all) && text.contains(&some), "{ending}: {text}");
+    }
+    assert_eq!(read("md").matches("3 of 8 sources are cut.").count(), 1);
+}
+
+#[test]
 fn rows_come_in_the_papers_order_and_new_mixes_after() {
     let work = Work::new();
     let path = work.path("results/mini/table2/ende.csv");

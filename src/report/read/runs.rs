@@ -27,6 +27,8 @@ pub struct RunRow {
     pub metrics: BTreeMap<String, f64>,
     /// What metrics were computed by, by column name, such as `test.bleu.signature`.
     pub signatures: BTreeMap<String, String>,
+    /// Remarks on the metrics, one sentence each; none in files of versions that did not write them.
+    pub notes: Vec<String>,
     /// Hash of the data.
     pub data_hash: String,
     /// `cpu`, `cuda`, …
@@ -74,6 +76,7 @@ pub fn read(path: &Path) -> Result<Vec<RunRow>> {
             total_parameters: row.optional("total_parameters")?,
             metrics,
             signatures,
+            notes: sentences(row.text("notes")),
             data_hash: row.text("data_hash").to_string(),
             device: row.text("device").to_string(),
             wall_seconds: row.optional("wall_seconds")?,
@@ -84,4 +87,20 @@ pub fn read(path: &Path) -> Result<Vec<RunRow>> {
         }
     }
     Ok(rows)
+}
+
+/// The remarks of a `notes` cell, which are sentences with a space between them.
+fn sentences(cell: &str) -> Vec<String> {
+    cell.split_inclusive(". ").map(|note| note.trim().to_string()).filter(|note| !note.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_of_notes_is_split_into_sentences() {
+        assert_eq!(sentences("2.5 % are cut. CIDEr is blank."), ["2.5 % are cut.", "CIDEr is blank."]);
+        assert!(sentences("").is_empty());
+    }
 }

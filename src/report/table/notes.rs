@@ -2,6 +2,7 @@
 
 use super::metric;
 use crate::report::number::thousands;
+use crate::report::read::runs::RunRow;
 use crate::report::results::{row_label, Column};
 
 /// Why a cell has no figure, in a word; none where nothing was started.
@@ -46,6 +47,7 @@ pub fn of(column: &Column, heading: &str, metric: &str) -> Vec<String> {
             notes.push(format!("{heading}, {label}, seed {}: diverged; not in the mean.", row.seed));
         }
     }
+    notes.extend(remarks(column, heading));
     let mut hashes: Vec<&str> = column.rows.iter().map(|r| r.data_hash.as_str()).filter(|h| !h.is_empty()).collect();
     hashes.sort_unstable();
     hashes.dedup();
@@ -58,6 +60,40 @@ pub fn of(column: &Column, heading: &str, metric: &str) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// The remarks that the rows carry. Rows that share a remark share its line.
+fn remarks(column: &Column, heading: &str) -> Vec<String> {
+    let mut found: Vec<(&str, Vec<&RunRow>)> = Vec::new();
+    for row in &column.rows {
+        for note in &row.notes {
+            match found.iter_mut().find(|(text, _)| text == note) {
+                Some((_, rows)) => rows.push(row),
+                None => found.push((note, vec![row])),
+            }
+        }
+    }
+    let names = |rows: &[&RunRow]| match rows.len() {
+        count if count > 1 && count == column.rows.len() => format!("all {count} rows"),
+        _ => row_names(rows),
+    };
+    found.into_iter().map(|(note, rows)| format!("{heading}, {}: {note}", names(&rows))).collect()
+}
+
+/// `V, seed 1`, or `V, seeds 1, 2; R (control), seed 1`.
+fn row_names(rows: &[&RunRow]) -> String {
+    let mut labels: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows {
+        let (label, seed) = (row_label(&row.mix, &row.variant), row.seed.to_string());
+        match labels.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, seeds)) => seeds.push(seed),
+            None => labels.push((label, vec![seed])),
+        }
+    }
+    let name = |(label, seeds): (String, Vec<String>)| {
+        format!("{label}, {} {}", if seeds.len() == 1 { "seed" } else { "seeds" }, seeds.join(", "))
+    };
+    labels.into_iter().map(name).collect::<Vec<_>>().join("; ")
 }
 
 /// One line a signature, naming the columns that share it.
