@@ -7,6 +7,7 @@
 
 pub mod attention;
 pub mod bench;
+pub mod checksum;
 pub mod cli;
 pub mod data;
 pub mod decode;
@@ -18,6 +19,7 @@ pub mod metric;
 pub mod model;
 pub mod native;
 pub mod report;
+pub mod sealed;
 pub mod task;
 pub mod terminal;
 pub mod train;

@@ -117,13 +117,13 @@ fn a_gzip_file_is_decompressed_once() {
     assert_eq!(column(read().train.as_ref(), 0), ["Only here.", "And once."]);
 
     let hash = sha256_file(&packed).unwrap();
-    let plain = cache().join("text").join(&hash);
+    let plain = cache().join("text").join(format!("{hash}.text"));
     let names = || -> Vec<String> {
         let entries = std::fs::read_dir(cache().join("text")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.starts_with(&hash)).collect()
     };
-    assert_eq!(names(), [hash.as_str()], "no temporary file is left");
+    assert_eq!(names(), [format!("{hash}.text")], "no temporary file is left");
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     std::fs::File::options().write(true).open(&plain).unwrap().set_modified(long_ago).unwrap();
     assert_eq!(column(read().train.as_ref(), 0), ["Only here.", "And once."]);

@@ -146,14 +146,15 @@ fn ctrl_c_while_tokenizing_ends_at_once_and_the_same_command_goes_on() {
     assert_eq!(std::fs::read_dir(place.path("cache/tokens")).unwrap().count(), 0);
 
     // the tokenizer is trained, and a token file begun
-    let (output, took) =
-        interrupted(&place, || !token_files(&place, ".tmp").is_empty() && !token_files(&place, ".json").is_empty());
+    let (output, took) = interrupted(&place, || {
+        !token_files(&place, ".tmp").is_empty() && !token_files(&place, ".tokenizer").is_empty()
+    });
     ends_with_code(&output, 130);
     assert!(took < Duration::from_secs(3), "{took:?}");
     let said = text(&output);
     assert!(said.contains("V-s1 was still reading its data"), "{said}");
     // the tokenizer is kept, nothing half-done is
-    assert_eq!((token_files(&place, ".json").len(), token_files(&place, ".tmp").len()), (1, 0));
+    assert_eq!((token_files(&place, ".tokenizer").len(), token_files(&place, ".tmp").len()), (1, 0));
     assert_eq!(token_files(&place, ".tokens").len(), 0);
 
     std::fs::write(place.path("train.txt"), (0..2000).map(line).collect::<String>()).unwrap();

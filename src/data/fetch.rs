@@ -4,6 +4,7 @@ use super::catalog::Entry;
 use super::{cache_folder, rows::Hasher};
 use crate::files::temporary;
 use crate::interrupt;
+use crate::sealed;
 use crate::terminal::tell;
 use anyhow::{bail, Context};
 use std::fs;
@@ -107,6 +108,7 @@ fn download_into(entry: &Entry, folder: &Path, place: &Path) -> anyhow::Result<(
         State::Missing => bail!("pip ran, but did not save {}", entry.file),
         State::Damaged => bail!("SHA-256 of the file that pip saved is {}, not {}", sha256_file(&file)?, entry.sha256),
     }
+    sealed::make_way(place)?;
     fs::rename(&file, place).with_context(|| format!("can't move {} to {}", file.display(), place.display()))
 }
 

@@ -4,11 +4,12 @@
 //! is mapped: pages of a mapped file count as the process's memory, up to the whole file. A line ends at a line feed, with or
 //! without a carriage return before it, and nowhere else: tabs, U+0085 and U+2028 are text. The last line needs no line
 //! feed; a byte-order mark at the start is passed over. Gzip files are first decompressed into the cache (`text/`), by the
-//! hash of their bytes, so the second run finds them there.
+//! hash of their bytes and with a [seal](crate::sealed), so the second run finds them there and knows them to be whole.
 
 use super::{cache_folder, fetch::sha256_file, rows::Hasher};
 use crate::files::temporary;
 use crate::interrupt;
+use crate::sealed::{self, Found};
 use anyhow::{bail, Context};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, ErrorKind, Write};
@@ -38,13 +39,12 @@ impl Lines {
     /// Errors name the file: missing, unreadable, a folder, a broken gzip file.
     pub fn open(path: &Path) -> anyhow::Result<Lines> {
         let opened = open(path)?;
-        let file = if path.extension().is_some_and(|extension| extension == "gz") {
-            let plain = decompressed(opened, path)?;
-            File::open(&plain).with_context(|| format!("can't open {}", plain.display()))?
+        let (file, size) = if path.extension().is_some_and(|extension| extension == "gz") {
+            decompressed(opened, path)?
         } else {
-            opened
+            let size = opened.metadata().with_context(|| format!("can't look at {}", path.display()))?.len();
+            (opened, size)
         };
-        let size = file.metadata().with_context(|| format!("can't look at {}", path.display()))?.len();
         let mut lines = Lines { path: path.to_path_buf(), file, size, starts: Vec::new(), lines: 0 };
         lines.find_lines()?;
         Ok(lines)
@@ -159,28 +159,31 @@ fn open(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// The decompressed file in the cache, made where it isn't there yet.
-fn decompressed(file: File, path: &Path) -> anyhow::Result<PathBuf> {
+/// The decompressed file in the cache and the size of its text, made where it is not there yet or is damaged.
+fn decompressed(file: File, path: &Path) -> anyhow::Result<(File, u64)> {
     let folder = cache_folder()?.join("text");
     fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
-    let plain = folder.join(sha256_file(path)?);
-    if plain.exists() {
-        return Ok(plain);
+    let plain = folder.join(format!("{}.text", sha256_file(path)?));
+    match sealed::open(&plain)? {
+        Found::Whole(file, size) => return Ok((file, size)),
+        Found::Missing => {}
+        Found::Damaged(why) => sealed::tell_rebuild(&plain, &why),
     }
     let temporary = temporary(&plain);
-    let result = decompress(file, path, &temporary)
-        .and_then(|()| fs::rename(&temporary, &plain).with_context(|| format!("can't write {}", plain.display())));
+    let result =
+        decompress(file, path, &temporary).and_then(|made| sealed::put_in_place(&temporary, &plain).map(|()| made));
     if result.is_err() {
         // A broken file is no use to anybody.
         let _ = fs::remove_file(&temporary);
     }
-    result.map(|()| plain)
+    result
 }
 
-fn decompress(file: File, path: &Path, to: &Path) -> anyhow::Result<()> {
+fn decompress(file: File, path: &Path, to: &Path) -> anyhow::Result<(File, u64)> {
     let writing = || format!("can't write {}", to.display());
     let mut reader = flate2::bufread::MultiGzDecoder::new(BufReader::new(file));
-    let mut writer = BufWriter::new(File::create(to).with_context(writing)?);
+    let made = File::options().read(true).write(true).create(true).truncate(true).open(to).with_context(writing)?;
+    let (mut writer, mut size) = (BufWriter::new(made), 0);
     let mut buffer = vec![0; 1 << 16];
     loop {
         interrupt::check()?;
@@ -190,6 +193,9 @@ fn decompress(file: File, path: &Path, to: &Path) -> anyhow::Result<()> {
             break;
         }
         writer.write_all(&buffer[..count]).with_context(writing)?;
+        size += count as u64;
     }
-    writer.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all()).with_context(writing)
+    let made = writer.into_inner().map_err(|error| error.into_error()).with_context(writing)?;
+    sealed::seal(&made).with_context(writing)?;
+    Ok((made, size))
 }

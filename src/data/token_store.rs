@@ -3,9 +3,10 @@
 //! The file is built in chunks on all cores, so neither texts nor ids of a large corpus are ever in memory together. Ids take
 //! two bytes where the vocabulary has at most 65,536 entries, else four. Layout, all little-endian: a header of 512 bytes,
 //! the ids, then for each row an index record of 32-bit words (start of its ids in two words, row in the split, length of
-//! each column). Of an open file only lengths and the place of every 16th row are in memory, 2.5 to 4.5 bytes a row; the ids of
-//! a text are one read. A file with another header (data, tokenizer, limits, rows and columns of the split) or another size
-//! than its header says is built again.
+//! each column), and the [seal](crate::sealed). Of an open file only lengths and the place of every 16th row are in memory,
+//! 2.5 to 4.5 bytes per row; the ids of a text are one read. The seal is checked when the file is opened, over every byte; that
+//! takes a fraction of the time in which the same call hashes the corpus's texts. A damaged file, and one whose header names
+//! another key (data, tokenizer, limits) or other rows and columns, is built again with a line on standard error.
 
 use super::rows::sha256_hex;
 use super::tokenizer::Tokenizer;
@@ -13,6 +14,7 @@ use super::Examples;
 use crate::experiment::config::TooLong;
 use crate::files::temporary;
 use crate::interrupt;
+use crate::sealed::{self, Found};
 use anyhow::{bail, Context};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -22,7 +24,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"SYNTOK\x00\x01";
+const MAGIC: &[u8; 8] = b"SYNTOK\x00\x02";
 const HEADER: usize = 512;
 const KEY: usize = 64;
 /// Rows encoded together.
@@ -114,6 +116,14 @@ pub struct TokenStore {
     pub counts: Counts,
 }
 
+/// What the cache has of a split.
+enum Cached {
+    Ready(TokenStore),
+    Missing,
+    /// A file, and why it cannot be used.
+    Unusable(String),
+}
+
 /// Lengths of texts, two bytes each unless there are very long ones.
 #[derive(Debug, Default)]
 struct Lengths {
@@ -140,13 +150,10 @@ impl Lengths {
 }
 
 /// 64 hexadecimal digits that differ whenever a token file's content may differ: a name for the file.
-///
-/// [`Keep::NotEmpty`] has the key of [`Keep::All`]: few splits have blank rows, and the file's header tells the two apart.
 pub fn key(options: &StoreOptions, tokenizer: &Tokenizer) -> String {
     let StoreOptions { max_tokens, source, keep, data_hash } = options;
-    let keep = if *keep == Keep::NotEmpty { Keep::All } else { *keep };
     let source = source.map_or(String::new(), |source| format!(", {source:?}"));
-    sha256_hex(format!("tokens 1, {data_hash}, {}, {max_tokens}, {keep:?}{source}", tokenizer.hash()).as_bytes())
+    sha256_hex(format!("tokens 2, {data_hash}, {}, {max_tokens}, {keep:?}{source}", tokenizer.hash()).as_bytes())
 }
 
 impl TokenStore {
@@ -167,33 +174,45 @@ impl TokenStore {
             bail!("{} rows are more than a token file can number ({})", examples.len(), u32::MAX);
         }
         let key = key(options, tokenizer);
-        let open = || TokenStore::open(file, &key, examples, options.keep);
-        if let Some(store) = open()? {
-            return Ok(store);
+        match TokenStore::open(file, &key, examples)? {
+            Cached::Ready(store) => return Ok(store),
+            Cached::Missing => {}
+            Cached::Unusable(why) => sealed::tell_rebuild(file, &why),
         }
         let (ids, index) = (temporary(file), temporary(file));
         let result = Builder::new(examples, tokenizer, options, &ids, &index)
             .and_then(|builder| builder.run(&key))
-            .and_then(|()| fs::rename(&ids, file).with_context(|| format!("can't write {}", file.display())));
+            .and_then(|()| match TokenStore::open(&ids, &key, examples)? {
+                // opened before it is renamed: afterwards another process may put its own file there
+                Cached::Ready(store) => sealed::put_in_place(&ids, file).map(|()| store),
+                Cached::Missing => bail!("{} was written, and has been removed", ids.display()),
+                Cached::Unusable(why) => bail!("{} was written, but cannot be used: {why}", ids.display()),
+            });
         for temporary in [&ids, &index] {
             // Moved or never made, if it isn't there.
             let _ = fs::remove_file(temporary);
         }
-        result?;
-        open()?.with_context(|| format!("{} was written, but isn't whole", file.display()))
+        result.map(|store| TokenStore { path: file.to_path_buf(), ..store })
     }
 
-    fn open(path: &Path, key: &str, examples: &dyn Examples, keep: Keep) -> anyhow::Result<Option<TokenStore>> {
-        let Ok(file) = File::open(path) else { return Ok(None) };
+    fn open(path: &Path, key: &str, examples: &dyn Examples) -> anyhow::Result<Cached> {
+        let unusable = |why: &str| Ok(Cached::Unusable(why.into()));
+        let (file, size) = match sealed::open(path)? {
+            Found::Missing => return Ok(Cached::Missing),
+            Found::Damaged(why) => return Ok(Cached::Unusable(why)),
+            Found::Whole(file, size) => (file, size),
+        };
         let reading = || format!("can't read {}", path.display());
-        let size = file.metadata().with_context(reading)?.len();
         let mut header = [0; HEADER];
         if size < HEADER as u64 {
-            return Ok(None);
+            return unusable("it is no token file");
         }
         file.read_exact_at(&mut header, 0).with_context(reading)?;
-        if header[..8] != MAGIC[..] || &header[8..8 + KEY] != key.as_bytes() {
-            return Ok(None);
+        if header[..8] != MAGIC[..] {
+            return unusable("it is no token file of this version");
+        }
+        if &header[8..8 + KEY] != key.as_bytes() {
+            return unusable("it holds other data");
         }
         let number = |at: usize| u64_at(&header, 8 + KEY + 8 * at);
         let [width, columns] = [0, 1].map(|at| number(at) as usize);
@@ -206,15 +225,15 @@ impl TokenStore {
             tokens: [number(8), number(9)],
             words: [number(10), number(11)],
         };
-        if columns != examples.columns() || counts.rows != examples.len() as u64 || number(12) != drops_blank(keep) {
-            return Ok(None);
+        if columns != examples.columns() || counts.rows != examples.len() as u64 {
+            return unusable("it has other rows or columns");
         }
         let index = HEADER as u64 + (number(2) * width as u64).next_multiple_of(4);
         if size != index + counts.kept * record(columns) as u64 {
-            return Ok(None);
+            return unusable("its size is not what its header says");
         }
         let (starts, lengths) = read_index(&file, index, counts.kept, columns).with_context(reading)?;
-        Ok(Some(TokenStore { path: path.to_path_buf(), file, width, columns, index, starts, lengths, counts }))
+        Ok(Cached::Ready(TokenStore { path: path.into(), file, width, columns, index, starts, lengths, counts }))
     }
 
     /// Rows.
@@ -301,11 +320,6 @@ fn read_index(file: &File, index: u64, rows: u64, columns: usize) -> std::io::Re
     Ok((starts, lengths))
 }
 
-/// In the header: whether blank rows of dev and test were dropped, which the key does not say.
-fn drops_blank(keep: Keep) -> u64 {
-    u64::from(keep == Keep::NotEmpty)
-}
-
 /// Bytes of an index record.
 fn record(columns: usize) -> usize {
     4 * (3 + columns)
@@ -374,7 +388,8 @@ impl<'a> Builder<'a> {
                 self.write(row, encoded).with_context(|| format!("can't write {}", path.display()))?;
             }
         }
-        self.finish(key).with_context(|| format!("can't write {}", path.display()))
+        let file = self.finish(key).with_context(|| format!("can't write {}", path.display()))?;
+        sealed::seal(&file).with_context(|| format!("can't write {}", path.display()))
     }
 
     fn encode(&self, row: usize) -> anyhow::Result<Encoded> {
@@ -440,7 +455,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn finish(mut self, key: &str) -> std::io::Result<()> {
+    fn finish(mut self, key: &str) -> std::io::Result<File> {
         let bytes = self.written as usize * self.width;
         self.ids.write_all(&[0; 4][..bytes.next_multiple_of(4) - bytes])?;
         self.index.flush()?;
@@ -450,13 +465,12 @@ impl<'a> Builder<'a> {
         let numbers =
             [self.width as u64, self.examples.columns() as u64, self.written, rows, kept, skipped, cut, empty];
         let mut header = [MAGIC.as_slice(), key.as_bytes()].concat();
-        for number in numbers.into_iter().chain(tokens).chain(words).chain([drops_blank(self.options.keep)]) {
+        for number in numbers.into_iter().chain(tokens).chain(words) {
             header.extend(number.to_le_bytes());
         }
         self.ids.seek(SeekFrom::Start(0))?;
         self.ids.write_all(&header)?;
-        self.ids.flush()?;
-        self.ids.get_ref().sync_all()
+        self.ids.into_inner().map_err(|error| error.into_error())
     }
 }
 

@@ -8,8 +8,10 @@ use super::rows::sha256_hex;
 use super::{Corpus, Examples};
 use crate::files::write_atomically;
 use crate::interrupt;
+use crate::sealed::{self, Found};
 use anyhow::{anyhow, bail, Context};
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Mutex;
@@ -130,7 +132,11 @@ impl Tokenizer {
         Ok(Tokenizer { inner, json, hash })
     }
 
-    /// Reads what [`Tokenizer::save`] wrote. Errors name the file.
+    /// Reads what [`Tokenizer::save`] wrote.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no tokenizer, by name. Damage that leaves a tokenizer is found by whoever knows the
+    /// [`hash`](Tokenizer::hash), such as the checkpoint of a run.
     pub fn load(path: &Path) -> anyhow::Result<Tokenizer> {
         let json = fs::read_to_string(path).with_context(|| format!("can't read the tokenizer {}", path.display()))?;
         Tokenizer::from_json(json).with_context(|| format!("{} is damaged", path.display()))
@@ -144,6 +150,11 @@ impl Tokenizer {
     /// Entries of the vocabulary, special tokens included; fewer than asked for where the text had no more to merge.
     pub fn size(&self) -> usize {
         self.inner.get_model().get_vocab_size().max(SPECIAL.len())
+    }
+
+    /// The saved form: JSON of the `tokenizers` library.
+    pub fn json(&self) -> &str {
+        &self.json
     }
 
     /// SHA-256 (hex) of the saved form.
@@ -264,17 +275,30 @@ pub fn train_or_load_rows(
     folder: &Path,
 ) -> anyhow::Result<Tokenizer> {
     let key = sha256_hex(format!("byte-level BPE 2, {vocabulary}, {hash}").as_bytes());
-    let file = folder.join(format!("{key}.json"));
-    if file.exists() {
-        // A damaged cache file is no reason to stop: it is made again.
-        if let Ok(tokenizer) = Tokenizer::load(&file) {
-            return Ok(tokenizer);
-        }
+    let file = folder.join(format!("{key}.tokenizer"));
+    match cached(&file)? {
+        Ok(Some(tokenizer)) => return Ok(tokenizer),
+        Ok(None) => {}
+        Err(why) => sealed::tell_rebuild(&file, &why),
     }
     let tokenizer = Tokenizer::train(train, vocabulary)
         .with_context(|| format!("can't make a vocabulary from the training set of {corpus}"))?;
-    tokenizer.save(&file)?;
+    sealed::write(&file, tokenizer.json.as_bytes())?;
     Ok(tokenizer)
+}
+
+/// The tokenizer of a cache file, none where there is no file, or why it cannot be used.
+fn cached(file: &Path) -> anyhow::Result<Result<Option<Tokenizer>, String>> {
+    let (opened, size) = match sealed::open(file)? {
+        Found::Missing => return Ok(Ok(None)),
+        Found::Damaged(why) => return Ok(Err(why)),
+        Found::Whole(opened, size) => (opened, size),
+    };
+    let mut json = String::new();
+    Ok(match opened.take(size).read_to_string(&mut json) {
+        Err(error) => Err(format!("it cannot be read: {error}")),
+        Ok(_) => Tokenizer::from_json(json).map(Some).map_err(|error| format!("{error:#}")),
+    })
 }
 
 #[cfg(test)]
