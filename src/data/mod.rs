@@ -20,6 +20,7 @@ pub mod official;
 pub mod official_catalog;
 pub mod parlai;
 pub mod persona_chat;
+pub mod pre_tokens;
 pub mod reverse;
 pub mod rows;
 pub mod running_text;

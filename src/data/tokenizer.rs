@@ -2,8 +2,10 @@
 //!
 //! Every text can be encoded (all 256 bytes are in the vocabulary) and comes back exactly as it was. A blank is put before
 //! the text and taken off again, so that a word has the same tokens at the start of a line as elsewhere; the empty text has
-//! no tokens. Text that looks like a special token is text. Merges never cross from a word to the next.
+//! no tokens. Text that looks like a special token is text. Merges never cross from a [pre-token](super::pre_tokens) to the
+//! next, so a run of over 256 letters without a blank is several.
 
+use super::pre_tokens::{self, byte_level};
 use super::rows::sha256_hex;
 use super::{Corpus, Examples};
 use crate::files::write_atomically;
@@ -21,10 +23,7 @@ use tokenizers::decoders::strip::Strip;
 use tokenizers::models::bpe::{BpeTrainer, BPE};
 use tokenizers::normalizers::Prepend;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{
-    AddedToken, DecoderWrapper, Model, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString,
-    PreTokenizer, Trainer,
-};
+use tokenizers::{AddedToken, DecoderWrapper, Model, Trainer};
 
 /// Fills rows of a batch that are shorter than the longest.
 pub const PAD: u32 = 0;
@@ -43,6 +42,9 @@ const _: () = assert!(SMALLEST == SPECIAL.len() + 256);
 
 /// Bytes of text that merges are learned from, about: of larger corpora evenly spread rows are taken.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// Longer texts are handed to the trainer in parts, so that memory holds the pre-tokens of a part.
+const PART_BYTES: usize = 1 << 20;
 
 /// Evenly spread rows by which the size of a corpus is judged.
 const JUDGED_ROWS: usize = 10_000;
@@ -79,22 +81,23 @@ impl Tokenizer {
             .build();
         let step = stride(examples, MOST_BYTES)?;
         let broken = Mutex::new(None);
-        let text = |row: usize, column: usize| -> anyhow::Result<String> {
+        let parts = |row: usize, column: usize| -> anyhow::Result<Vec<String>> {
             interrupt::check()?;
-            Ok(examples.text(row, column)?.into_owned())
+            pre_tokens::parts(prefixed(&examples.text(row, column)?), PART_BYTES)
         };
         let texts = (0..examples.len())
             .step_by(step)
             .flat_map(|row| (0..examples.columns()).map(move |column| (row, column)))
-            .map_while(|(row, column)| match text(row, column) {
-                Ok(text) => Some(text),
+            .map_while(|(row, column)| match parts(row, column) {
+                Ok(parts) => Some(parts),
                 Err(error) => {
                     if let Ok(mut first) = broken.lock() {
                         first.get_or_insert(error);
                     }
                     None
                 }
-            });
+            })
+            .flatten();
         // Merging meets after every merge: with little text and busy cores, threads wait for each other more than they work.
         let threads = if examples.len() < FEW_ROWS { 1 } else { rayon::current_num_threads() };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("can't start threads")?;
@@ -110,8 +113,8 @@ impl Tokenizer {
         })?
         .map_err(failed)?;
         let mut inner = tokenizers::Tokenizer::new(model);
-        inner.with_normalizer(Some(normalizer()));
-        inner.with_pre_tokenizer(Some(pre_tokenizer()));
+        inner.with_normalizer(Some(Prepend::new(" ".into())));
+        inner.with_pre_tokenizer(Some(ByteLevel::new(false, false, true)));
         let decoders =
             vec![DecoderWrapper::ByteLevel(ByteLevel::default()), DecoderWrapper::Strip(Strip::new(' ', 1, 0))];
         inner.with_decoder(Some(Sequence::new(decoders)));
@@ -162,11 +165,21 @@ impl Tokenizer {
         &self.hash
     }
 
-    /// Token ids of a text, without begin and end marks.
+    /// Token ids of a text, without begin and end marks. Time and memory grow with the length of the text and no faster.
+    ///
+    /// # Errors
+    /// Ctrl-C, within a long text.
     pub fn encode(&self, text: &str) -> anyhow::Result<Vec<u32>> {
-        let encoding =
-            self.inner.encode_fast(text, false).map_err(|error| anyhow!("can't encode {text:?}: {error}"))?;
-        Ok(encoding.get_ids().to_vec())
+        let model = self.inner.get_model();
+        let mut ids = Vec::new();
+        pre_tokens::for_each(&prefixed(text), |piece| {
+            interrupt::check()?;
+            let tokens =
+                model.tokenize(&byte_level(piece)).map_err(|error| anyhow!("cannot encode a text: {error}"))?;
+            ids.extend(tokens.iter().map(|token| token.id));
+            Ok(())
+        })?;
+        Ok(ids)
     }
 
     /// The text of token ids; special tokens and ids out of range are left out, broken UTF-8 becomes U+FFFD.
@@ -192,22 +205,23 @@ impl Tokenizer {
     }
 }
 
-fn normalizer() -> Prepend {
-    Prepend::new(" ".into())
+/// With a blank before it, so that a word has the same tokens at the start of a text as elsewhere; the empty text as it is.
+fn prefixed(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" {text}")
+    }
 }
 
-fn pre_tokenizer() -> ByteLevel {
-    ByteLevel::new(false, false, true)
-}
-
-/// What merges are learned within: the words of a text as the tokenizer will see them.
+/// What merges are learned within: the pre-tokens of a text as the vocabulary spells them.
 fn words(text: &str) -> tokenizers::Result<Vec<String>> {
-    let mut text = NormalizedString::from(text);
-    normalizer().normalize(&mut text)?;
-    let mut text = PreTokenizedString::from(text);
-    pre_tokenizer().pre_tokenize(&mut text)?;
-    let words = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
-    Ok(words.into_iter().map(|(word, _, _)| word.to_owned()).collect())
+    let mut words = Vec::new();
+    pre_tokens::for_each(text, |piece| {
+        words.push(byte_level(piece));
+        Ok(())
+    })?;
+    Ok(words)
 }
 
 /// 1 where the rows hold at most `most` bytes, else which one of how many to take.
@@ -274,7 +288,7 @@ pub fn train_or_load_rows(
     vocabulary: usize,
     folder: &Path,
 ) -> anyhow::Result<Tokenizer> {
-    let key = sha256_hex(format!("byte-level BPE 2, {vocabulary}, {hash}").as_bytes());
+    let key = sha256_hex(format!("byte-level BPE 3, {vocabulary}, {hash}").as_bytes());
     let file = folder.join(format!("{key}.tokenizer"));
     match cached(&file)? {
         Ok(Some(tokenizer)) => return Ok(tokenizer),
@@ -380,6 +394,52 @@ mod tests {
         fs::write(&file, "{\"version\":").unwrap();
         let message = format!("{:#}", Tokenizer::load(&file).unwrap_err());
         assert!(message.contains("tokenizer.json is damaged"), "{message}");
+    }
+
+    #[test]
+    fn ids_of_texts_without_long_runs_are_those_of_the_library() {
+        let tokenizer = tokenizer();
+        for text in ["die <s> Lampe 7", " it's  on\t\n – schön ", "語の🚢", "a", " ", "\u{a0}\u{85}", ""] {
+            let library = tokenizer.inner.encode_fast(text, false).unwrap();
+            assert_eq!(tokenizer.encode(text).unwrap(), library.get_ids(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn texts_without_a_blank_are_learned_from_and_encoded_in_pieces() {
+        // Letters that hardly repeat, so that many merges are made; a quadratic trainer would take many minutes here.
+        let letters = |count: u64| -> String {
+            let mut state = 1u64;
+            let mut letter = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                char::from(b'a' + (state >> 33) as u8 % 26)
+            };
+            (0..count).map(|_| letter()).collect()
+        };
+        let long = letters(600_000);
+        let texts =
+            [long, " ".repeat(600_000), "7".repeat(600_000), "語".repeat(200_000), "👩\u{200d}🔬".repeat(50_000)];
+        let tokenizer = Tokenizer::train(&Rows::single(texts.to_vec()), 1000).unwrap();
+        assert_eq!(tokenizer.size(), 1000);
+        for text in texts {
+            let ids = tokenizer.encode(&text).unwrap();
+            assert!(ids.len() < text.len());
+            assert!(tokenizer.decode(&ids).unwrap() == text, "{:?} …", text.chars().next());
+        }
+        // No token is longer than a piece.
+        let longest =
+            (0..1000).filter_map(|id| tokenizer.inner.id_to_token(id)).map(|token| token.chars().count()).max();
+        assert!(longest <= Some(4 * pre_tokens::LONGEST), "{longest:?}");
+    }
+
+    #[test]
+    fn a_text_of_many_parts_is_learned_from_whole() {
+        let line: String = (0..60_000).map(|n| format!("word{} of, the line's end ", n % 977)).collect();
+        assert!(line.len() > PART_BYTES);
+        let words: Vec<String> = line.split_inclusive("end ").map(|part| part.trim_end().to_string()).collect();
+        let [whole, parts] = [vec![line.trim_end().to_string()], words];
+        let train = |texts: Vec<String>| Tokenizer::train(&Rows::single(texts), 700).unwrap();
+        assert_eq!(train(whole).json, train(parts).json);
     }
 
     #[test]
