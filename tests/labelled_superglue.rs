@@ -94,6 +94,49 @@ fn words_and_spans_are_marked() {
 }
 
 #[test]
+fn marks_attached_to_a_word_do_not_move_its_span() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("val.jsonl");
+    let line = |text: &str, first: (usize, &str), second: (usize, &str)| {
+        serde_json::json!({"text": text, "label": true, "target": {
+            "span1_index": first.0, "span1_text": first.1, "span2_index": second.0, "span2_text": second.1}})
+        .to_string()
+    };
+    let lines = [
+        line("Ann said (it was late) that it works, the lamp.", (8, "the lamp"), (2, "it")),
+        line("\"He left,\" said Tim, and then he sat.", (3, "Tim"), (0, "He")),
+        line("\u{2018}Emma\u{2019}s lamp\u{2019} fell\u{2014}it broke.", (0, "Emma's lamp"), (2, "it")),
+    ];
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    let file = read_file(set("WSC").unwrap(), &path).unwrap();
+    let texts: Vec<&str> = file.rows.rows.iter().map(|row| &*row.texts[0]).collect();
+    let expected = [
+        "Ann said (* it * was late) that it works, # the lamp #.",
+        "\"* He * left,\" said # Tim #, and then he sat.",
+        "\u{2018}# Emma\u{2019}s lamp #\u{2019} fell\u{2014}* it * broke.",
+    ];
+    assert_eq!(texts, expected);
+    assert!(file.notes.is_empty(), "{:?}", file.notes);
+}
+
+#[test]
+fn offsets_that_count_bytes_are_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("val.jsonl");
+    let wic = r#"{"sentence1": "Der schöne Tag.", "sentence2": "A day", "start1": 5, "end1": 12, "start2": 2, "end2": 5, "label": true}"#;
+    std::fs::write(&path, wic).unwrap();
+    let notes = read_file(set("WiC").unwrap(), &path).unwrap().notes;
+    assert!(
+        notes[0].starts_with("1 of 2 marked words in ") && notes[0].ends_with("count characters from 0"),
+        "{notes:?}"
+    );
+    let record = r#"{"passage": {"text": "Zoë Lund sang.", "entities": [{"start": 0, "end": 2}, {"start": 5, "end": 8}]}, "qas": [{"query": "@placeholder hums.", "answers": [{"text": "Zoë"}]}]}"#;
+    std::fs::write(&path, record).unwrap();
+    let notes = read_file(set("ReCoRD").unwrap(), &path).unwrap().notes;
+    assert!(notes[0].starts_with("1 of 2 entities in "), "{notes:?}");
+}
+
+#[test]
 fn entities_by_character_offsets_fill_the_queries() {
     let passage = "Zoë Lund met Ann in Århus 🚢. Zoë Lund left. Ann stayed.";
     let row = |query: &str, class, group| (format!("{query}|{passage}"), class, group);

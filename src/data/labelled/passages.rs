@@ -1,7 +1,7 @@
 //! SuperGLUE's two sets of which a line is a passage with many questions: MultiRC and ReCoRD.
 
 use super::json_objects::each;
-use super::spans::bytes_of;
+use super::spans::{bytes_of, cut_note, cuts_a_word};
 use super::superglue::{binary, given};
 use super::{trimmed, Label, LabelledFile, LabelledRow, LabelledRows, RecordAnswers, Wanted};
 use anyhow::{bail, Context};
@@ -93,6 +93,7 @@ pub fn record(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut rows = Vec::new();
     let mut answers = RecordAnswers::default();
     let mut unanswered = 0;
+    let (mut cut, mut count) = (0, 0);
     each(path, |line: Record| {
         let text = &line.passage.text;
         let mut seen = HashSet::new();
@@ -103,6 +104,7 @@ pub fn record(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
                 let length = text.chars().count();
                 format!("key \"entities\", number {number}: no characters {start} to {end} in a passage of {length}")
             })?;
+            (cut, count) = (cut + usize::from(cuts_a_word(text, &range)), count + 1);
             if seen.insert(&text[range.clone()]) {
                 candidates.push(text[range].into());
             }
@@ -137,6 +139,7 @@ pub fn record(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     if unanswered > 0 && wanted == Wanted::Labels {
         notes.push(format!("{unanswered} queries of {} have no answer among the passage's entities", path.display()));
     }
+    notes.extend(cut_note(path, "entities", cut, count));
     Ok(LabelledFile { rows: LabelledRows { answers: Some(answers), ..LabelledRows::new(2, rows) }, notes })
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use std::cmp::Reverse;
+use std::path::Path;
 
 /// The characters `start..end` of a text as a range of bytes; `None` where they are not in it.
 pub fn bytes_of(text: &str, start: usize, end: usize) -> Option<std::ops::Range<usize>> {
@@ -38,55 +39,118 @@ pub fn marked(text: &str, spans: &[(std::ops::Range<usize>, char)]) -> String {
     result + &text[from..]
 }
 
-/// Where `span` stands in `text`, by the number of the word (parted by white space) that it begins at; and whether it was
-/// just there. Upper and lower case are alike. Where another text is found there, the nearest word at which it does stand
-/// is taken; where it stands nowhere, as many words as it has, from the numbered one.
+/// A note where offsets cut words: they may count bytes, or something else than characters.
+pub fn cut_note(path: &Path, what: &str, cut: usize, count: usize) -> Option<String> {
+    let note = || {
+        format!(
+            "{cut} of {count} {what} in {} begin or end within a longer word; offsets count characters from 0",
+            path.display()
+        )
+    };
+    (cut > 0).then(note)
+}
+
+/// Whether a range begins or ends within a word.
+pub fn cuts_a_word(text: &str, range: &std::ops::Range<usize>) -> bool {
+    let within = |at: usize| {
+        text[..at].chars().next_back().is_some_and(of_a_word) && text[at..].chars().next().is_some_and(of_a_word)
+    };
+    within(range.start) || within(range.end)
+}
+
+/// Where `span` stands in `text`, by the number of the word (separated by white space) that it begins in; and whether it was
+/// found in that word.
 ///
-/// Error: a number beyond the last word.
+/// Marks may be attached to the word (`(it`, `"He`, `yes—it`), so its start is tried first, then every place in it where
+/// letters begin. Case, the kind of white space, and straight or curly quotes make no difference. Where the word does not
+/// hold the span, the marks around the span are left out of the search, then the nearest other word that holds it is taken;
+/// where none does, as many words as the span has, from the numbered one.
+///
+/// # Errors
+/// A number beyond the last word.
 pub fn word_span(text: &str, number: usize, span: &str) -> anyhow::Result<(std::ops::Range<usize>, bool)> {
-    let starts: Vec<usize> = word_starts(text).collect();
-    let start = *starts
+    let words = words(text);
+    let word = words
         .get(number)
-        .with_context(|| format!("word {number} (from 0) is asked for, but the text has {} words", starts.len()))?;
-    if let Some(length) = begins_with(&text[start..], span) {
-        return Ok((start..start + length, true));
+        .with_context(|| format!("word {number} (from 0) is asked for, but the text has {} words", words.len()))?;
+    let bare = span.trim_matches(|character: char| !of_a_word(character));
+    for span in [span, bare] {
+        if let Some(found) = found_in(text, word, span) {
+            return Ok((found, true));
+        }
     }
-    let mut others: Vec<usize> = (0..starts.len()).collect();
+    let mut others: Vec<usize> = (0..words.len()).collect();
     others.sort_by_key(|other| other.abs_diff(number));
-    for other in others {
-        if let Some(length) = begins_with(&text[starts[other]..], span) {
-            return Ok((starts[other]..starts[other] + length, false));
+    for span in [span, bare] {
+        if let Some(found) = others.iter().find_map(|&other| found_in(text, &words[other], span)) {
+            return Ok((found, false));
         }
     }
-    let last = (number + span.split_whitespace().count().max(1)).min(starts.len());
-    let end = starts.get(last).map_or(text.len(), |&next| next);
-    Ok((start..start + text[start..end].trim_end().len(), false))
+    let last = (number + span.split_whitespace().count().max(1)).min(words.len()) - 1;
+    Ok((word.start..words[last].end, false))
 }
 
-fn word_starts(text: &str) -> impl Iterator<Item = usize> + '_ {
+/// The words of a text as Python's `str.split` counts them.
+fn words(text: &str) -> Vec<std::ops::Range<usize>> {
+    let mut words: Vec<std::ops::Range<usize>> = Vec::new();
     let mut outside = true;
-    text.char_indices().filter_map(move |(at, character)| {
-        let starts = outside && !character.is_whitespace();
-        outside = character.is_whitespace();
-        starts.then_some(at)
-    })
+    for (at, character) in text.char_indices() {
+        let blank = character.is_whitespace() || ('\x1c'..='\x1f').contains(&character);
+        if !blank {
+            let end = at + character.len_utf8();
+            match words.last_mut() {
+                Some(word) if !outside => word.end = end,
+                _ => words.push(at..end),
+            }
+        }
+        outside = blank;
+    }
+    words
 }
 
-/// Bytes of `text` that spell `span`, if it begins with it as whole words; any white space matches any other.
+/// Where `span` begins in a word of `text`: at its start, or where letters begin in it. It may end in a later word.
+fn found_in(text: &str, word: &std::ops::Range<usize>, span: &str) -> Option<std::ops::Range<usize>> {
+    let inner = text[word.clone()].char_indices().zip(text[word.clone()].chars().skip(1));
+    let inner = inner.filter(|((_, before), _)| !of_a_word(*before));
+    let starts = inner.map(|((at, before), _)| word.start + at + before.len_utf8());
+    std::iter::once(word.start)
+        .chain(starts)
+        .find_map(|start| begins_with(&text[start..], span).map(|length| start..start + length))
+}
+
+/// Letters and digits, and the marks that combine with them.
+fn of_a_word(character: char) -> bool {
+    character.is_alphanumeric()
+        || matches!(character, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// Bytes of `text` that spell `span`, if it begins with it as whole words.
 fn begins_with(text: &str, span: &str) -> Option<usize> {
-    let mut characters = text.char_indices();
-    for wanted in span.trim().chars() {
-        let (_, found) = characters.next()?;
-        let alike = found == wanted
-            || (found.is_whitespace() && wanted.is_whitespace())
-            || found.to_lowercase().eq(wanted.to_lowercase());
-        if !alike {
-            return None;
+    let mut rest = text;
+    for (number, word) in span.split_whitespace().enumerate() {
+        if number > 0 {
+            let next = rest.trim_start();
+            if next.len() == rest.len() {
+                return None;
+            }
+            rest = next;
+        }
+        for wanted in word.chars() {
+            let found = rest.chars().next().filter(|found| alike(*found, wanted))?;
+            rest = &rest[found.len_utf8()..];
         }
     }
-    let rest = characters.as_str();
-    let whole = !rest.starts_with(char::is_alphanumeric) && !span.trim().is_empty();
-    whole.then(|| text.len() - rest.len())
+    let within = span.trim_end().ends_with(of_a_word) && rest.starts_with(of_a_word);
+    (!within && rest.len() < text.len()).then(|| text.len() - rest.len())
+}
+
+/// Whether two characters are one but for case or the form of a quotation mark.
+fn alike(one: char, other: char) -> bool {
+    let both = |marks: &[char]| marks.contains(&one) && marks.contains(&other);
+    one == other
+        || one.to_lowercase().eq(other.to_lowercase())
+        || both(&['\'', '\u{2018}', '\u{2019}', '\u{2bc}', '`'])
+        || both(&['"', '\u{201c}', '\u{201d}', '\u{201e}'])
 }
 
 #[cfg(test)]
@@ -126,7 +190,7 @@ mod tests {
             word_span(text, number, span).map(|(range, exact)| (text[range].to_string(), exact))
         };
         assert_eq!(find(2, "The red\ncar").unwrap(), ("the red car".into(), true));
-        // A punctuation mark may follow at once; a letter may not.
+        // A punctuation mark may follow immediately; a letter may not.
         assert_eq!(find(9, "went").unwrap(), ("went".into(), true));
         assert_eq!(find(0, "Len").unwrap(), ("Lena".into(), false));
         // One word too early, as in a row of the official dev file.
@@ -138,5 +202,55 @@ mod tests {
             .unwrap_err()
             .to_string()
             .contains("word 13 (from 0) is asked for, but the text has 13"));
+    }
+    #[test]
+    fn spans_are_found_past_the_marks_of_their_word() {
+        // text, number of the word, span, and the text with the span in brackets
+        for (text, number, span, expected) in [
+            ("Ann said (it was late) that it works", 2, "it", "Ann said ([it] was late) that it works"),
+            ("\"He left,\" said Tim, and then he sat.", 0, "He", "\"[He] left,\" said Tim, and then he sat."),
+            ("\u{201c}He left\u{201d} and he sat", 0, "he", "\u{201c}[He] left\u{201d} and he sat"),
+            ("so ([{'it' it", 1, "it", "so ([{'[it]' it"),
+            ("it came late\u{2014}it broke", 2, "it", "it came late\u{2014}[it] broke"),
+            ("it came (at last)/it broke", 3, "it", "it came (at last)/[it] broke"),
+            ("it: he took (the red  lamp), it", 3, "the red\nlamp", "it: he took ([the red  lamp]), it"),
+            ("it's his, it's", 0, "it", "[it]'s his, it's"),
+            (
+                "Emma left \u{2018}Emma\u{2019}s house\u{2019}",
+                2,
+                "Emma's house",
+                "Emma left \u{2018}[Emma\u{2019}s house]\u{2019}",
+            ),
+            ("he saw him", 2, "him.", "he saw [him]"),
+            ("he saw him . \u{bf}him?", 4, "him", "he saw him . \u{bf}[him]?"),
+            ("_it_ and it", 0, "it", "_[it]_ and it"),
+            // Python's words: file separators part them as well.
+            ("a\u{1c}b it it", 2, "it", "a\u{1c}b [it] it"),
+        ] {
+            let (range, there) = word_span(text, number, span).unwrap();
+            assert!(there, "{text}: {span:?} is in word {number}");
+            let marked = format!("{}[{}]{}", &text[..range.start], &text[range.clone()], &text[range.end..]);
+            assert_eq!(marked, expected);
+        }
+        // Not within a word, nor a letter without its accent.
+        for (text, expected) in [("(iterate) it", "it"), ("exit it", "it"), ("(ite\u{301} it", "it")] {
+            let (range, there) = word_span(text, 0, "it").unwrap();
+            assert_eq!((&text[range.clone()], range.start > 3, there), (expected, true, false), "{text}");
+        }
+        let (range, there) = word_span("He\u{301} he", 0, "he").unwrap();
+        assert_eq!((range, there), (5..7, false));
+    }
+
+    #[test]
+    fn ranges_that_cut_a_word_are_known() {
+        for (text, start, end, cut) in [
+            ("a word.", 2, 6, false),
+            ("a word.", 2, 5, true),
+            ("a word.", 3, 6, true),
+            ("a-b", 2, 3, false),
+            ("ab", 0, 2, false),
+        ] {
+            assert_eq!(cuts_a_word(text, &(start..end)), cut, "{text} {start}..{end}");
+        }
     }
 }

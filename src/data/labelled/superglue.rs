@@ -16,7 +16,7 @@
 //! by itself, also in BoolQ, where questions may share a passage.
 
 use super::json_objects::each;
-use super::spans::{bytes_of, marked, word_span};
+use super::spans::{bytes_of, cut_note, cuts_a_word, marked, word_span};
 use super::{classes, hold_out, passages, single_row, size_note, trimmed, whole_row, Label, Splits, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, Target, UnlabelledRow, Wanted};
 use crate::metric::classification::MetricKind::{self, *};
@@ -286,20 +286,24 @@ struct Wic {
 }
 
 fn wic(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
-    rows(path, 2, |line: Wic| {
-        let mark = |number: u8, sentence: &str, start: usize, end: usize| -> anyhow::Result<Arc<str>> {
+    let (mut cut, mut count) = (0, 0);
+    let mut file = rows(path, 2, |line: Wic| {
+        let mut mark = |number: u8, sentence: &str, start: usize, end: usize| -> anyhow::Result<Arc<str>> {
             let word = bytes_of(sentence, start, end).filter(|word| !word.is_empty()).with_context(|| {
                 format!(
                     "keys \"start{number}\", \"end{number}\": there is no word from {start} to {end} in a sentence of {} characters",
                     sentence.chars().count()
                 )
             })?;
+            (cut, count) = (cut + usize::from(cuts_a_word(sentence, &word)), count + 1);
             Ok(trimmed(&marked(sentence, &[(word, '*')])))
         };
         let first = mark(1, &line.sentence1, line.start1, line.end1)?;
         let second = mark(2, &line.sentence2, line.start2, line.end2)?;
         Ok((vec![first, second], given(line.label, "label", wanted)?.into()))
-    })
+    })?;
+    file.notes.extend(cut_note(path, "marked words", cut, count));
+    Ok(file)
 }
 
 #[derive(Deserialize)]
