@@ -15,6 +15,15 @@ pub fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Whether a file's name says that it is no user's data: hidden files, among them AppleDouble files (`._name`, which macOS
+/// puts into archives and onto foreign disks), backups of editors (`name~`, `#name#`), and the files of file managers.
+pub fn is_clutter(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_backup = name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'));
+    let is_manager = ["thumbs.db", "desktop.ini"].iter().any(|known| name.eq_ignore_ascii_case(known));
+    name.starts_with('.') || is_backup || is_manager
+}
+
 /// Deletes what a process that was killed left half-written in `folder` and the folders right in it: files with a name of
 /// [`temporary`]. Only for who holds the folder's lock, since other processes' files go too.
 ///

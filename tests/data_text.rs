@@ -222,7 +222,7 @@ fn a_file_that_is_cut_while_a_run_reads_it_is_an_error() {
 fn unequal_line_counts_name_both_files_and_counts() {
     let error = message(translation("train.en,short.de", MORE, SGM));
     assert!(error.starts_with("data.train: ") && error.contains("train.en has 6 lines, but "), "{error}");
-    assert!(error.contains("short.de has 2; line n of one must be"), "{error}");
+    assert!(error.contains("short.de has 2 lines; row n of one must be"), "{error}");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn missing_empty_and_broken_files_are_named() {
     let bytes = std::fs::read(fixture("more.en.gz")).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() - 9]).unwrap();
     let error = message(translation(&format!("{0},{0}", cut.display()), MORE, SGM));
-    assert!(error.contains("cut.gz is no gzip file, or is cut short"), "{error}");
+    assert!(error.contains("cut.gz: the gzip data is cut short or damaged: the file ends at byte "), "{error}");
 }
 
 #[test]

@@ -10,9 +10,10 @@
 
 use super::catalog::CHATTERBOT;
 use super::dialogue::{Dialogue, DialogueRows, History};
-use super::files::{open_zip, text_of};
+use super::files::open_zip;
 use super::rows::{one_line, split_at, Split};
 use super::{Corpus, Examples};
+use crate::input;
 use anyhow::{bail, Context};
 use saphyr_parser::{Event, Parser, Span, StrInput};
 use std::collections::HashSet;
@@ -47,7 +48,7 @@ pub fn read(archive: &Path, last: usize) -> anyhow::Result<Corpus> {
         let mut bytes = Vec::new();
         wheel.by_name(topic).with_context(damaged)?.read_to_end(&mut bytes).with_context(damaged)?;
         let place = format!("{topic} in {}", archive.display());
-        let found = parse(&text_of(bytes, &place)?, &place)?;
+        let found = parse(&input::without_marks(input::text_of(bytes, &place)?).0, &place)?;
         conversations.extend(found.conversations);
         alone += found.alone;
     }

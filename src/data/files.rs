@@ -1,7 +1,8 @@
-//! The files that `data.train`, `data.dev` and `data.test` name, patterns expanded; and the reading of small files.
+//! The files that `data.train`, `data.dev` and `data.test` name, patterns expanded; and zip archives.
 
 use crate::experiment::config::DataConfig;
 use crate::experiment::pattern;
+use crate::input;
 use anyhow::{bail, Context};
 use std::fs::File;
 use std::io::BufReader;
@@ -82,28 +83,11 @@ pub fn single(key: &str, entries: &[Vec<PathBuf>], what: &str) -> anyhow::Result
 /// An open zip archive.
 pub type Zip = zip::ZipArchive<BufReader<File>>;
 
-/// Opens a zip archive, such as a wheel. Errors name the file: missing or unreadable, no zip archive, or a damaged one.
+/// Opens a zip archive, such as a wheel.
+///
+/// # Errors
+/// They name the file: missing or unreadable, not a zip archive, or a damaged one.
 pub fn open_zip(archive: &Path) -> anyhow::Result<Zip> {
-    let file = File::open(archive).with_context(|| format!("can't open {}", archive.display()))?;
-    zip::ZipArchive::new(BufReader::new(file))
-        .with_context(|| format!("{} is no zip archive, or a damaged one", archive.display()))
-}
-
-/// A whole small text file. Errors name the file, and for invalid UTF-8 the line.
-pub fn read_text(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
-    text_of(bytes, &path.display().to_string())
-}
-
-/// Bytes as text, without a byte-order mark. Error: invalid UTF-8, with `place` and line.
-pub fn text_of(bytes: Vec<u8>, place: &str) -> anyhow::Result<String> {
-    let mut text = String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        anyhow::anyhow!("{place}, line {line}: invalid UTF-8")
-    })?;
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
-    }
-    Ok(text)
+    zip::ZipArchive::new(BufReader::new(input::file(archive)?))
+        .with_context(|| format!("{} is not a zip archive, or is damaged", archive.display()))
 }

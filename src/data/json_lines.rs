@@ -10,6 +10,7 @@ use super::json::explained;
 use super::lines::Lines;
 use super::rows::{hash_rows, one_line, Hasher};
 use super::{Corpus, Examples};
+use crate::excerpt::{excerpt, excerpts};
 use crate::experiment::config::TaskKind;
 use anyhow::{bail, Context};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -32,16 +33,21 @@ pub fn read(fields: &[String], task: TaskKind, files: &SplitFiles) -> anyhow::Re
         (_, true) => bail!("data.fields names {} fields; it names two, the source's and the target's", fields.len()),
         (_, false) => bail!("data.fields names {} fields; it names one, the text's", fields.len()),
     }
+    let mut notes = vec![format!("the files say what is train, dev and test; {}", fields.join(" -> "))];
     let [train, dev, test] = files.map(|key, entries| {
         let mut rows = JsonLines { parts: Vec::new(), rows: 0, fields: fields.to_vec() };
         for path in single(key, entries, "JSON Lines")? {
             let part = Part::open(path, rows.rows).with_context(|| format!("data.{key}"))?;
+            notes.extend(part.lines.note());
             rows.rows += part.rows;
             rows.parts.push(part);
         }
+        if rows.rows == 0 {
+            let names: Vec<String> = rows.parts.iter().map(|part| part.path.display().to_string()).collect();
+            bail!("data.{key} is empty: there is no line in {}", names.join(", "));
+        }
         Ok(Box::new(rows))
     })?;
-    let notes = vec![format!("the files say what is train, dev and test; {}", fields.join(" -> "))];
     Corpus::new(format!("json-lines ({})", files.name()), train, dev, test, notes)
 }
 
@@ -95,12 +101,12 @@ impl JsonLines {
         }
         let mut json = serde_json::Deserializer::from_str(line);
         let texts = Fields(&self.fields).deserialize(&mut json).and_then(|texts| json.end().map(|()| texts));
-        let texts = texts.map_err(explained)?;
+        let texts = texts.map_err(|error| explained(error, line))?;
         if let Some(missing) = texts.iter().position(Option::is_none) {
             let there: BTreeMap<String, IgnoredAny> = serde_json::from_str(line).unwrap_or_default();
             let there: Vec<&str> = there.keys().map(String::as_str).collect();
             let missing = &self.fields[missing];
-            bail!("there is no field {missing:?}, only {}; data.fields names the fields", there.join(", "));
+            bail!("there is no field {missing:?}, only {}; data.fields names the fields", excerpts(&there));
         }
         Ok(texts.into_iter().flatten().collect())
     }
@@ -146,9 +152,10 @@ impl<'de> Visitor<'de> for Fields<'_> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let text = map.next_value().map_err(|error| A::Error::custom(format_args!("field {key:?}: {error}")))?;
+            let text =
+                map.next_value().map_err(|error| A::Error::custom(format_args!("field {}: {error}", excerpt(&key))))?;
             if texts[at].replace(text).is_some() {
-                return Err(A::Error::custom(format_args!("field {key:?} is there twice")));
+                return Err(A::Error::custom(format_args!("field {} is there twice", excerpt(&key))));
             }
         }
         Ok(texts)

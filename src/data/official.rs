@@ -176,7 +176,7 @@ impl Group {
             Holds::Segments(count) => {
                 let mut segments = 0;
                 for file in files {
-                    segments += sgm::segments(&Lines::open(file)?.bytes()?, file)?.len() as u64;
+                    segments += sgm::count(&Lines::open(file)?.bytes()?, file)? as u64;
                 }
                 told(segments, count, count, "segments")
             }

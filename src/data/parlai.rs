@@ -22,10 +22,11 @@ const PERSONAS: [&str; 2] = ["your persona:", "partner's persona:"];
 /// Errors name file and line: a line without number, a number that does not follow, a turn without its tab or with more
 /// than three, an empty reply, a persona line after a turn, invalid UTF-8.
 pub fn read(files: &SplitFiles, history: History) -> anyhow::Result<Corpus> {
-    let splits = files.map(|key, entries| split(key, entries, history))?;
+    let mut marks = Vec::new();
+    let splits = files.map(|key, entries| split(key, entries, history, &mut marks))?;
     let personas: usize = splits.iter().map(|(_, personas)| personas).sum();
     let [train, dev, test] = splits.map(|(rows, _)| rows);
-    let notes = vec![
+    let mut notes = vec![
         format!("dialogues: {} train, {} dev, {} test", train.dialogues(), dev.dialogues(), test.dialogues()),
         format!(
             "persona lines: {personas}{}",
@@ -33,15 +34,22 @@ pub fn read(files: &SplitFiles, history: History) -> anyhow::Result<Corpus> {
         ),
         "the files say what is train, dev and test; candidates are not read".into(),
     ];
+    notes.extend(marks);
     Corpus::new(format!("parlai ({})", files.name()), Box::new(train), Box::new(dev), Box::new(test), notes)
 }
 
-fn split(key: &str, entries: &[Vec<PathBuf>], history: History) -> anyhow::Result<(DialogueRows, usize)> {
+fn split(
+    key: &str,
+    entries: &[Vec<PathBuf>],
+    history: History,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<(DialogueRows, usize)> {
     let mut rows = DialogueRows::new(history);
     let mut personas = 0;
     for path in single(key, entries, "dialogues in ParlAI's text form")? {
         let before = rows.len();
         let lines = Lines::open(&path).with_context(|| format!("data.{key}"))?;
+        notes.extend(lines.note());
         personas += file(&path, &lines, &mut rows)?;
         if rows.len() == before {
             bail!("data.{key}: there is no turn in {}", path.display());

@@ -11,12 +11,12 @@ use super::dialogue::{Dialogue, DialogueRows, History};
 use super::files::{single, SplitFiles};
 use super::rows::percentile;
 use super::{Corpus, Examples};
+use crate::excerpt::clipped;
+use crate::input;
 use crate::interrupt;
 use anyhow::{bail, Context};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::Path;
 
 const SPLIT_RULE: &str = "dev: dialogues of \"train\" by the SHA-256 of their persona lines and first utterance \
@@ -52,19 +52,17 @@ pub fn read(files: &SplitFiles, history: History) -> anyhow::Result<Corpus> {
 }
 
 fn parse(path: &Path, splits: &mut Splits) -> anyhow::Result<()> {
-    let file = File::open(path).with_context(|| format!("can't open {}", path.display()))?;
-    let plain: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
-        Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(file)))
-    } else {
-        Box::new(file)
-    };
-    let mut json = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 16, plain));
+    let mut text = input::stream(path)?;
+    if text.fill_buf().map_err(|error| input::damaged(path, &error))?.is_empty() {
+        bail!("{} is empty; PersonaChat's JSON is {{\"train\": […], \"valid\": […]}}", path.display());
+    }
+    let mut json = serde_json::Deserializer::from_reader(text);
     let damaged = || {
         format!("{} is not PersonaChat's JSON ({{\"train\": […], \"valid\": […]}}), or is cut short", path.display())
     };
     let parsed = splits.deserialize(&mut json).and_then(|()| json.end());
     interrupt::check()?;
-    parsed.with_context(damaged)
+    parsed.map_err(|error| anyhow::anyhow!(clipped(&error.to_string()))).with_context(damaged)
 }
 
 #[derive(serde::Deserialize)]
@@ -150,7 +148,14 @@ impl<'de> Visitor<'de> for &mut Splits {
         f.write_str("an object with \"train\" and \"valid\"")
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
+            if ["train", "valid"].contains(&key.as_str()) {
+                if seen.contains(&key) {
+                    return Err(A::Error::custom(format_args!("key {key:?} is there twice")));
+                }
+                seen.push(key.clone());
+            }
             match key.as_str() {
                 "train" => map.next_value_seed(Entries { splits: self, valid: false })?,
                 "valid" => map.next_value_seed(Entries { splits: self, valid: true })?,

@@ -10,10 +10,11 @@
 //!
 //! Only the hashes of the URLs are kept in memory (22 bytes a story); a story is read when its row is asked for.
 
-use super::files::{read_text, single, SplitFiles};
+use super::files::{single, SplitFiles};
 use super::lines::Lines;
 use super::rows::{hash_pairs, Hasher};
 use super::{Corpus, Examples};
+use crate::input;
 use crate::interrupt;
 use anyhow::{bail, Context};
 use rayon::prelude::*;
@@ -42,7 +43,7 @@ pub struct Story {
 impl Story {
     /// Reads a `.story` file. Errors name the file: unreadable, invalid UTF-8 (with the line), no `@highlight`, highlights without text.
     pub fn read(path: &Path) -> anyhow::Result<Story> {
-        let text = read_text(path)?;
+        let (text, _) = input::read_text(path)?;
         let mut lines = text.lines().map(str::trim).enumerate();
         let mut paragraphs: Vec<&str> = Vec::new();
         let start = loop {
@@ -190,6 +191,7 @@ fn split(
     let (mut digests, mut seen, mut repeated) = (Vec::new(), HashSet::new(), 0);
     for path in &lists {
         let lines = Lines::open(path).with_context(|| format!("data.{key}"))?;
+        notes.extend(lines.note());
         for at in 0..lines.len() {
             let url = lines.line(at)?;
             let url = url.trim();

@@ -1,15 +1,23 @@
-//! Plain parallel or single files, one sentence a line, `.sgm` files, and `.tagged` files; each may be gzipped (`.gz`).
+//! Plain parallel or single files, one sentence a line, `.tagged` files, and SGML and XML of WMT and IWSLT, which are told by
+//! their content ([`super::markup`]); each may be compressed with gzip, bzip2, xz or zstd.
 //!
 //! A name may be a pattern (`news.en-0000[1-9]-of-00100`): the files that it matches, in the order of their names.
 //! A line of a `.tagged` file holds the sentences of a summary, each as `<t> … </t>`; they are read without the tags, joined
 //! with `\n`.
 //!
+//! Plain files are paired line by line; documents (SGML, XML, `train.tags.*`) segment by segment by their ids, in the order of
+//! the source file. A plain file and one of documents are paired in order.
+//!
 //! Lines are read when they are asked for ([`Lines`]), so tens of millions of pairs take no memory to speak of.
 
 use super::files::expand;
 use super::lines::Lines;
+use super::markup::{plain_name, Markup};
 use super::rows::Hasher;
-use super::{sgm, Corpus, Examples};
+use super::segments::Segments;
+use super::sgm::{self, Side};
+use super::{talks, Corpus, Examples};
+use crate::excerpt::excerpt;
 use crate::experiment::config::{DataConfig, TaskKind};
 use anyhow::{bail, Context};
 use std::borrow::Cow;
@@ -19,20 +27,18 @@ enum Source {
     Lines(Lines),
     /// Lines with `<t>` and `</t>`, and the file's name.
     Tagged(Lines, PathBuf),
-    Segments(Vec<String>),
+    Segments(Segments),
 }
 
 impl Source {
-    fn open(path: &Path) -> anyhow::Result<Source> {
+    fn open(path: &Path, side: Side) -> anyhow::Result<Source> {
         let lines = Lines::open(path)?;
-        let name = path.to_string_lossy().to_ascii_lowercase();
-        let name = name.trim_end_matches(".gz");
-        Ok(if name.ends_with(".tagged") {
-            Source::Tagged(lines, path.into())
-        } else if name.ends_with(".sgm") {
-            Source::Segments(sgm::segments(&lines.bytes()?, path)?)
-        } else {
-            Source::Lines(lines)
+        Ok(match Markup::of(&lines.head()?, path) {
+            Some(Markup::Segments) => Source::Segments(sgm::read(&lines.bytes()?, path, side)?),
+            Some(Markup::Talks) => Source::Segments(talks::read(&lines.bytes()?, path)?),
+            Some(Markup::Other(name)) => bail!("{}: {name}, which is not read; convert it to text", path.display()),
+            None if plain_name(path).ends_with(".tagged") => Source::Tagged(lines, path.into()),
+            None => Source::Lines(lines),
         })
     }
 
@@ -40,6 +46,13 @@ impl Source {
         match self {
             Source::Lines(lines) | Source::Tagged(lines, _) => lines.len(),
             Source::Segments(segments) => segments.len(),
+        }
+    }
+
+    fn unit(&self) -> &'static str {
+        match self {
+            Source::Lines(_) | Source::Tagged(..) => "lines",
+            Source::Segments(_) => "segments",
         }
     }
 }
@@ -59,7 +72,8 @@ struct TextRows {
 }
 
 impl TextRows {
-    fn open(key: &str, files: &[Vec<PathBuf>], columns: usize) -> anyhow::Result<TextRows> {
+    /// Adds what a reader should know to `notes`.
+    fn open(key: &str, files: &[Vec<PathBuf>], columns: usize, notes: &mut Vec<String>) -> anyhow::Result<TextRows> {
         let mut split = TextRows { parts: Vec::new(), columns, rows: 0 };
         let files = &expand(key, files)?;
         for paths in files {
@@ -68,22 +82,10 @@ impl TextRows {
                 let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
                 bail!("data.{key}: an entry has {} files ({}); the task needs {needed}", paths.len(), names.join(", "));
             }
-            let sources: Vec<Source> = paths
-                .iter()
-                .map(|path| Source::open(path))
-                .collect::<anyhow::Result<_>>()
-                .with_context(|| format!("data.{key}"))?;
-            if let [source, target] = &sources[..] {
-                if source.len() != target.len() {
-                    bail!(
-                        "data.{key}: {} has {} lines, but {} has {}; line n of one must belong to line n of the other",
-                        paths[0].display(),
-                        source.len(),
-                        paths[1].display(),
-                        target.len()
-                    );
-                }
-            }
+            let open = |(path, side): (&PathBuf, Side)| Source::open(path, side);
+            let sources = paths.iter().zip([Side::Source, Side::Target]).map(open).collect::<anyhow::Result<Vec<_>>>();
+            let sources = paired(sources.with_context(|| format!("data.{key}"))?, paths, notes);
+            let sources = sources.with_context(|| format!("data.{key}"))?;
             let rows = sources[0].len();
             split.parts.push(Part { sources, start: split.rows });
             split.rows += rows;
@@ -94,6 +96,42 @@ impl TextRows {
         }
         Ok(split)
     }
+}
+
+/// The files of one entry, of which row n of the one belongs to row n of the other.
+fn paired(sources: Vec<Source>, paths: &[PathBuf], notes: &mut Vec<String>) -> anyhow::Result<Vec<Source>> {
+    for source in &sources {
+        match source {
+            Source::Lines(lines) | Source::Tagged(lines, _) => notes.extend(lines.note()),
+            Source::Segments(segments) => notes.extend(segments.notes.clone()),
+        }
+    }
+    let sources: [Source; 2] = match sources.try_into() {
+        Ok(pair) => pair,
+        Err(single) => return Ok(single),
+    };
+    let sources = match sources {
+        [Source::Segments(source), Source::Segments(target)] => {
+            let target = target.paired_with(&source)?;
+            [Source::Segments(source), Source::Segments(target)]
+        }
+        sources => sources,
+    };
+    let [source, target] = &sources;
+    let [first, second] = [paths[0].display(), paths[1].display()];
+    if source.len() != target.len() {
+        bail!(
+            "{first} has {} {}, but {second} has {} {}; row n of one must belong to row n of the other",
+            source.len(),
+            source.unit(),
+            target.len(),
+            target.unit()
+        );
+    }
+    if source.unit() != target.unit() {
+        notes.push(format!("{first} has {}, {second} {}: paired in order", source.unit(), target.unit()));
+    }
+    Ok(sources.into())
 }
 
 impl Examples for TextRows {
@@ -115,7 +153,7 @@ impl Examples for TextRows {
                 let untagged = untagged(&lines.line(row)?);
                 Cow::Owned(untagged.with_context(|| format!("{}, line {}", path.display(), row + 1))?)
             }
-            Source::Segments(segments) => Cow::Borrowed(&segments[row]),
+            Source::Segments(segments) => Cow::Borrowed(segments.text(row)),
         })
     }
 
@@ -135,7 +173,7 @@ impl Examples for TextRows {
                         hasher.text(&untagged.with_context(|| format!("{}, line {}", path.display(), row + 1))?);
                     }
                 }
-                Source::Segments(segments) => segments.iter().for_each(|segment| hasher.text(segment)),
+                Source::Segments(segments) => (0..segments.len()).for_each(|row| hasher.text(segments.text(row))),
             }
         }
         Ok(())
@@ -148,8 +186,7 @@ fn untagged(line: &str) -> anyhow::Result<String> {
     let mut rest = line.trim();
     while !rest.is_empty() {
         let Some(tagged) = rest.strip_prefix("<t>") else {
-            let head: String = rest.chars().take(30).collect();
-            bail!("a .tagged file has its sentences between <t> and </t>, but here is {head:?} outside");
+            bail!("a .tagged file has its sentences between <t> and </t>, but here is {} outside", excerpt(rest));
         };
         let Some((sentence, after)) = tagged.split_once("</t>").filter(|(sentence, _)| !sentence.contains("<t>"))
         else {
@@ -167,7 +204,8 @@ fn untagged(line: &str) -> anyhow::Result<String> {
 /// Invalid UTF-8 shows when a line is read.
 pub fn corpus(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
     let columns = if task.has_target() { 2 } else { 1 };
-    let open = |key: &str, files: &[Vec<PathBuf>]| TextRows::open(key, files, columns).map(Box::new);
+    let mut notes = vec!["split: train, dev and test are the files that the experiment names".into()];
+    let mut open = |key: &str, files: &[Vec<PathBuf>]| TextRows::open(key, files, columns, &mut notes).map(Box::new);
     let train = open("train", &config.train)?;
     let dev = open("dev", &config.dev)?;
     let test = open("test", &config.test)?;
@@ -177,6 +215,5 @@ pub fn corpus(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
         TaskKind::Translation => format!("text {}-{} ({} …)", config.source, config.target, name.unwrap_or_default()),
         _ => format!("text ({} …)", name.unwrap_or_default()),
     };
-    let notes = vec!["split: train, dev and test are the files that the experiment names".into()];
     Corpus::new(name, train, dev, test, notes)
 }

@@ -15,12 +15,15 @@
 
 use super::mean::Mean;
 use super::tokenize::{contractions, lower_case_words};
+use crate::excerpt::excerpt_of_bytes;
+use crate::input;
 use anyhow::{bail, Context};
-use flate2::bufread::MultiGzDecoder;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, Read};
 use std::path::Path;
+
+/// Most bytes of a line, so that a binary file without line feeds does not fill the memory.
+const LONGEST_LINE: u64 = 1 << 20;
 
 /// The words of a text whose vectors are averaged.
 pub fn words(text: &str) -> Vec<String> {
@@ -35,32 +38,34 @@ pub struct WordVectors {
 }
 
 impl WordVectors {
-    /// Reads a file, and keeps the vectors of the `needed` words. Of a word that comes twice the first one counts. A name
-    /// that ends in `.gz` is decompressed while it is read.
+    /// Reads a file, and keeps the vectors of the `needed` words. Of a word that comes twice the first one counts. A compressed
+    /// file is decompressed while it is read.
     ///
     /// # Errors
     /// A file that can't be read or decompressed, that has no vector or not as many as its header says, or a line that is not a word and as
     /// many finite numbers as the first; they name file and line.
     pub fn read(path: &Path, needed: &HashSet<String>) -> anyhow::Result<WordVectors> {
         let open = || format!("cannot read the word vectors {}", path.display());
-        let plain = BufReader::with_capacity(1 << 20, File::open(path).with_context(open)?);
-        let gzipped = path.extension().is_some_and(|extension| extension == "gz");
-        let mut file: Box<dyn BufRead> = match gzipped {
-            true => Box::new(BufReader::with_capacity(1 << 20, MultiGzDecoder::new(plain))),
-            false => Box::new(plain),
-        };
+        let mut file = input::stream(path).with_context(open)?;
         let (mut dimensions, mut promised) = (None, None);
         let mut vectors = HashMap::new();
         let (mut sum, mut lines, mut count) = (Vec::new(), 0, 0u64);
         let (mut line, mut vector) = (Vec::new(), Vec::new());
         loop {
             line.clear();
-            let read = file.read_until(b'\n', &mut line);
-            if read.with_context(|| if gzipped { open() + " (no gzip file, or cut short)" } else { open() })? == 0 {
+            let read = file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+            let read = read.map_err(|error| input::damaged(path, &error)).with_context(open)?;
+            if read == 0 {
                 break;
             }
             lines += 1;
             let place = || format!("{}:{lines}", path.display());
+            if read as u64 == LONGEST_LINE {
+                bail!(
+                    "{}: the line is longer than {LONGEST_LINE} bytes; word vectors are read in GloVe's text form",
+                    place()
+                );
+            }
             let text = trimmed(&line);
             if lines == 1 {
                 if let Some((words, numbers)) = header(text) {
@@ -152,8 +157,9 @@ pub fn signature(path: &Path) -> String {
     )
 }
 
-/// Without line end and blanks before it, which some writers leave.
+/// Without line end and blanks before it, which some writers leave, and without a byte-order mark.
 fn trimmed(line: &[u8]) -> &[u8] {
+    let line = line.strip_prefix(input::MARK).unwrap_or(line);
     let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r' | b' ')).map_or(0, |last| last + 1);
     &line[..end]
 }
@@ -187,11 +193,10 @@ fn parse<'a>(line: &'a [u8], dimensions: usize, vector: &mut Vec<f32>) -> anyhow
             .and_then(|field| field.parse::<f32>().ok())
             .filter(|x| x.is_finite())
             .with_context(|| {
-                let field: String = String::from_utf8_lossy(field).chars().take(30).collect();
                 format!(
-                    "number {} of {dimensions} is {field:?}, which is no finite number; word vectors are read in GloVe's \
-                     text form",
-                    place + 1
+                    "number {} of {dimensions} is {}, which is not a finite number; word vectors are read in GloVe's text form",
+                    place + 1,
+                    excerpt_of_bytes(field)
                 )
             })?;
         rest = &rest[..blank];

@@ -5,9 +5,11 @@
 
 use super::{classes, hold_out, single_row, size_note, whole_row, Label, Splits, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRows};
+use crate::excerpt::excerpt;
+use crate::input;
+use crate::interrupt;
 use crate::metric::classification::MetricKind::Accuracy;
-use anyhow::{anyhow, bail, Context};
-use std::fs;
+use anyhow::{bail, Context};
 use std::path::Path;
 
 /// Class names, as classes.txt gives them.
@@ -35,15 +37,17 @@ pub fn read(folder: &Path) -> anyhow::Result<LabelledCorpus> {
 
 /// Reads one file.
 ///
-/// Errors, each with file and line: a quote that is never closed (a file cut short), a row of another width, a class that
-/// is not 1 to 4, invalid UTF-8.
+/// # Errors
+/// Those of [`input::read`]; a file without rows; with file and line: a quote that is never closed (a file cut short), a row
+/// of another width, a class that is not 1 to 4, invalid UTF-8.
 pub fn read_file(path: &Path) -> anyhow::Result<LabelledFile> {
-    let bytes = fs::read(path).map_err(|error| anyhow!("can't read {}: {error}", path.display()))?;
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&bytes[..]);
+    let (text, marks) = input::read_text(path)?;
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let mut rows = Vec::new();
     let mut record = csv::ByteRecord::new();
     let mut start = 1;
     while reader.read_byte_record(&mut record).with_context(|| format!("can't read {}", path.display()))? {
+        interrupt::check()?;
         start = record.position().map_or(start, |place| place.line());
         let place = || format!("{}, line {start}", path.display());
         if record.len() != 3 {
@@ -56,15 +60,17 @@ pub fn read_file(path: &Path) -> anyhow::Result<LabelledFile> {
         };
         let class = cell(0)?;
         let known = class.parse().ok().filter(|class| (1..=CLASSES.len() as u32).contains(class));
-        let class = known.with_context(|| format!("{}, cell 1: {class:?} is no class from 1 to 4", place()))? - 1;
+        let class =
+            known.with_context(|| format!("{}, cell 1: {} is no class from 1 to 4", place(), excerpt(class)))? - 1;
         let text = format!("{} {}", cell(1)?.trim_matches(' '), cell(2)?.trim_matches(' '));
         rows.push(single_row(vec![super::trimmed(&text)], Label::Class(class), rows.len()));
     }
-    if memchr::memchr_iter(b'"', &bytes).count() % 2 == 1 {
+    if memchr::memchr_iter(b'"', text.as_bytes()).count() % 2 == 1 {
         bail!(
             "{}: a quote is opened but never closed in the row at line {start}; is the file cut short?",
             path.display()
         );
     }
-    Ok(LabelledFile { rows: LabelledRows::new(1, rows), notes: Vec::new() })
+    let notes = input::marks_note(path, marks).into_iter().collect();
+    LabelledFile { rows: LabelledRows::new(1, rows), notes }.not_empty(path)
 }

@@ -8,6 +8,7 @@
 use super::super::lines::Lines;
 use super::{classes, hold_out, single_row, size_note, trimmed, whole_row, Label, Splits, Target, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, UnlabelledRow, Wanted};
+use crate::excerpt::{excerpt, excerpts};
 use crate::interrupt;
 use crate::metric::classification::MetricKind::{self, Accuracy, Matthews, Pearson, Spearman, F1};
 use anyhow::{bail, Context};
@@ -224,14 +225,17 @@ fn read_rows(set: &Set, path: &Path, wanted: Wanted) -> anyhow::Result<LabelledF
             None => skipped += 1,
         }
     }
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = lines.note().into_iter().collect();
     if skipped > 0 {
         notes.push(format!("{skipped} rows of {} skipped: they lack columns or have an empty one", path.display()));
     }
     if empty > 0 {
         notes.push(format!("{empty} rows of {} have an empty text", path.display()));
     }
-    Ok(LabelledFile { rows: LabelledRows::new(set.texts.len(), rows), notes })
+    if rows.is_empty() && headless.is_none() {
+        bail!("{}: the first line names the columns, but no row to read follows", path.display());
+    }
+    LabelledFile { rows: LabelledRows::new(set.texts.len(), rows), notes }.not_empty(path)
 }
 
 /// Where the cells of a file are.
@@ -253,7 +257,7 @@ impl Table<'_> {
                 "{}, line 1: {} needs a column {wanted:?}{hint}; the columns are: {}",
                 self.path.display(),
                 self.set.name,
-                columns.join(", ")
+                excerpts(columns)
             )
         };
         let texts: Vec<usize> = self
@@ -301,14 +305,19 @@ impl Set {
             Labels::Score => {
                 let score: Option<f32> = spelled.parse().ok();
                 let score = score.filter(|score| (0.0..=5.0).contains(score));
-                let score = score.with_context(|| format!("column {column:?}: {spelled:?} is no score from 0 to 5"))?;
+                let score = score
+                    .with_context(|| format!("column {column:?}: {} is not a score from 0 to 5", excerpt(spelled)))?;
                 Ok(Label::Score(score))
             }
             Labels::Classes(known) => {
                 let class = known.iter().position(|(label, _)| *label == spelled).with_context(|| {
                     let known: Vec<&str> = known.iter().map(|(label, _)| *label).collect();
                     let name = self.name;
-                    format!("column {column:?}: {spelled:?} is no label of {name}; labels: {}", known.join(", "))
+                    format!(
+                        "column {column:?}: {} is not a label of {name}; labels: {}",
+                        excerpt(spelled),
+                        known.join(", ")
+                    )
                 })?;
                 Ok(Label::Class(class as u32))
             }

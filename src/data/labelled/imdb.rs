@@ -5,6 +5,8 @@
 
 use super::{classes, hold_out, single_row, size_note, whole_row, Label, Splits, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRows};
+use crate::files::is_clutter;
+use crate::input;
 use crate::interrupt;
 use crate::metric::classification::MetricKind::Accuracy;
 use anyhow::{bail, Context};
@@ -41,10 +43,12 @@ pub fn read(folder: &Path) -> anyhow::Result<LabelledCorpus> {
 /// Errors: a missing folder; with the file: a name that is not `<id>_<rating>.txt`, a rating that is not of its folder, an
 /// empty file, invalid UTF-8. Files that don't end in `.txt` are passed over.
 pub fn read_split(split: &Path) -> anyhow::Result<LabelledFile> {
-    let mut rows = Vec::new();
+    let (mut rows, mut notes, mut clutter) = (Vec::new(), Vec::new(), 0);
     for (class, (name, ratings)) in FOLDERS.iter().enumerate() {
         let folder = split.join(name);
-        for path in text_files(&folder)? {
+        let (files, left_out) = text_files(&folder)?;
+        clutter += left_out;
+        for path in files {
             interrupt::check()?;
             let rating = rating(&path).with_context(|| {
                 format!(
@@ -61,30 +65,38 @@ pub fn read_split(split: &Path) -> anyhow::Result<LabelledFile> {
                     ratings.end()
                 );
             }
-            let bytes = fs::read(&path).with_context(|| format!("can't read {}", path.display()))?;
-            let text =
-                std::str::from_utf8(&bytes).with_context(|| format!("{}, line 1: invalid UTF-8", path.display()))?;
-            let text = review(text);
+            let (text, marks) = input::read_text(&path)?;
+            notes.extend(input::marks_note(&path, marks));
+            let text = review(&text);
             if text.is_empty() {
                 bail!("{}, line 1: the file is empty; a review is text", path.display());
             }
             rows.push(single_row(vec![text.into()], Label::Class(class as u32), rows.len()));
         }
     }
-    Ok(LabelledFile { rows: LabelledRows::new(1, rows), notes: Vec::new() })
+    if clutter > 0 {
+        notes.push(format!(
+            "{clutter} files in {} not read: their names are those of hidden files, of editors' backups or of file managers",
+            split.display()
+        ));
+    }
+    LabelledFile { rows: LabelledRows::new(1, rows), notes }.not_empty(split)
 }
 
-fn text_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// The reviews of a folder in the order of their names, and how many files are clutter ([`is_clutter`]).
+fn text_files(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, usize)> {
     let listing = || format!("can't list the folder {}", folder.display());
-    let mut files = Vec::new();
+    let (mut files, mut clutter) = (Vec::new(), 0);
     for entry in fs::read_dir(folder).with_context(listing)? {
         let path = entry.with_context(listing)?.path();
-        if path.extension().is_some_and(|extension| extension == "txt") {
+        if is_clutter(&path) {
+            clutter += 1;
+        } else if path.extension().is_some_and(|extension| extension == "txt") {
             files.push(path);
         }
     }
     files.sort();
-    Ok(files)
+    Ok((files, clutter))
 }
 
 fn rating(path: &Path) -> Option<u32> {

@@ -3,15 +3,23 @@
 use super::super::json::explained;
 use super::super::lines::Lines;
 use crate::interrupt;
-use anyhow::Context;
+use anyhow::{bail, Context};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// Hands every line's object to `row`. An empty last line is passed over.
+/// Hands every line's object to `row`, and gives a note on byte-order marks. An empty last line is passed over.
 ///
-/// Errors: those of [`Lines`]; with file, line and column: a line that is no such object or is cut short; what `row` says.
-pub fn each<T: DeserializeOwned>(path: &Path, mut row: impl FnMut(T) -> anyhow::Result<()>) -> anyhow::Result<()> {
+/// # Errors
+/// Those of [`Lines`]; a file without objects; with file, line and column: a line that is not such an object or is cut short;
+/// what `row` says.
+pub fn each<T: DeserializeOwned>(
+    path: &Path,
+    mut row: impl FnMut(T) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<String>> {
     let lines = Lines::open(path)?;
+    if lines.is_empty() || (lines.len() == 1 && lines.line(0)?.is_empty()) {
+        bail!("{} has no line to read; is it empty or cut short?", path.display());
+    }
     for number in 0..lines.len() {
         interrupt::check()?;
         let line = lines.line(number)?;
@@ -19,9 +27,9 @@ pub fn each<T: DeserializeOwned>(path: &Path, mut row: impl FnMut(T) -> anyhow::
             break;
         }
         serde_json::from_str(&line)
-            .map_err(explained)
+            .map_err(|error| explained(error, &line))
             .and_then(&mut row)
             .with_context(|| format!("{}, line {}", path.display(), number + 1))?;
     }
-    Ok(())
+    Ok(lines.note().into_iter().collect())
 }

@@ -193,6 +193,14 @@ pub struct UnlabelledRow {
 }
 
 impl LabelledFile {
+    /// The file itself, if it has rows. Error: it has none, with its name.
+    pub(crate) fn not_empty(self, path: &Path) -> anyhow::Result<LabelledFile> {
+        if self.rows.is_empty() {
+            bail!("{} has no row to read; is the file empty or cut short?", path.display());
+        }
+        Ok(self)
+    }
+
     pub(crate) fn without_labels(self) -> Vec<UnlabelledRow> {
         self.rows.rows.into_iter().map(|LabelledRow { texts, group, .. }| UnlabelledRow { texts, group }).collect()
     }
@@ -253,8 +261,9 @@ impl Splits {
         let splits = [("training", &train), ("dev", &dev)].into_iter().chain(tests.iter().map(|test| ("test", test)));
         for (split, rows) in splits {
             if rows.is_empty() {
-                let why = if split == "dev" { "; it is held out of the training rows, which are too few" } else { "" };
-                bail!("the {split} set of {name} is empty: there is not one row to read{why}");
+                // Files without rows are refused where they are read.
+                let rows = train.len();
+                bail!("the {split} set of {name} is empty: it is held out of the training rows, of which there are only {rows}");
             }
             rows.hash_into(&mut hasher)?;
         }

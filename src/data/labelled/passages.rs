@@ -4,6 +4,7 @@ use super::json_objects::each;
 use super::spans::{bytes_of, cut_note, cuts_a_word};
 use super::superglue::{binary, given};
 use super::{trimmed, Label, LabelledFile, LabelledRow, LabelledRows, RecordAnswers, Wanted};
+use crate::excerpt::excerpt;
 use anyhow::{bail, Context};
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -37,7 +38,7 @@ struct Answer {
 pub fn multirc(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut rows = Vec::new();
     let mut group = 0;
-    each(path, |line: MultiRc| {
+    let notes = each(path, |line: MultiRc| {
         let passage = trimmed(&line.passage.text);
         for question in &line.passage.questions {
             for answer in &question.answers {
@@ -52,7 +53,7 @@ pub fn multirc(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
         }
         Ok(())
     })?;
-    Ok(LabelledFile { rows: LabelledRows::new(2, rows), notes: Vec::new() })
+    LabelledFile { rows: LabelledRows::new(2, rows), notes }.not_empty(path)
 }
 
 const PLACEHOLDER: &str = "@placeholder";
@@ -94,7 +95,7 @@ pub fn record(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut answers = RecordAnswers::default();
     let mut unanswered = 0;
     let (mut cut, mut count) = (0, 0);
-    each(path, |line: Record| {
+    let mut notes = each(path, |line: Record| {
         let text = &line.passage.text;
         let mut seen = HashSet::new();
         let mut candidates: Vec<Arc<str>> = Vec::new();
@@ -112,7 +113,7 @@ pub fn record(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
         let passage = sentences(text);
         for query in line.qas {
             if !query.query.contains(PLACEHOLDER) {
-                bail!("key \"query\": {:?} has no {PLACEHOLDER}", query.query);
+                bail!("key \"query\": {} has no {PLACEHOLDER}", excerpt(&query.query));
             }
             if candidates.is_empty() {
                 bail!("key \"entities\" is empty: there is nothing to put in for {PLACEHOLDER}");
@@ -135,12 +136,11 @@ pub fn record(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
         }
         Ok(())
     })?;
-    let mut notes = Vec::new();
     if unanswered > 0 && wanted == Wanted::Labels {
         notes.push(format!("{unanswered} queries of {} have no answer among the passage's entities", path.display()));
     }
     notes.extend(cut_note(path, "entities", cut, count));
-    Ok(LabelledFile { rows: LabelledRows { answers: Some(answers), ..LabelledRows::new(2, rows) }, notes })
+    LabelledFile { rows: LabelledRows { answers: Some(answers), ..LabelledRows::new(2, rows) }, notes }.not_empty(path)
 }
 
 /// The passage in one line: a highlight follows as a sentence, after a full stop where there was no mark.

@@ -19,6 +19,7 @@ use super::json_objects::each;
 use super::spans::{bytes_of, cut_note, cuts_a_word, marked, word_span};
 use super::{classes, hold_out, passages, single_row, size_note, trimmed, whole_row, Label, Splits, HELD_OUT};
 use super::{LabelledCorpus, LabelledFile, LabelledRow, LabelledRows, Target, UnlabelledRow, Wanted};
+use crate::excerpt::excerpt;
 use crate::metric::classification::MetricKind::{self, *};
 use anyhow::{bail, Context};
 use serde::Deserialize;
@@ -183,12 +184,12 @@ fn rows<T: serde::de::DeserializeOwned>(
     mut row: impl FnMut(T) -> anyhow::Result<(Vec<Arc<str>>, u32)>,
 ) -> anyhow::Result<LabelledFile> {
     let mut rows = Vec::new();
-    each(path, |line: T| {
+    let notes = each(path, |line: T| {
         let (texts, class) = row(line)?;
         rows.push(single_row(texts, Label::Class(class), rows.len()));
         Ok(())
     })?;
-    Ok(LabelledFile { rows: LabelledRows::new(columns, rows), notes: Vec::new() })
+    LabelledFile { rows: LabelledRows::new(columns, rows), notes }.not_empty(path)
 }
 
 /// A label where it is wanted, else some value. Error: it is not there.
@@ -238,7 +239,7 @@ fn entailment(path: &Path, wanted: Wanted, classes: &[&str]) -> anyhow::Result<L
             Wanted::Labels => classes
                 .iter()
                 .position(|class| *class == label)
-                .with_context(|| format!("key \"label\": {label:?} is none of: {}", classes.join(", ")))?,
+                .with_context(|| format!("key \"label\": {} is none of: {}", excerpt(&label), classes.join(", ")))?,
         };
         Ok((vec![trimmed(&line.premise), trimmed(&line.hypothesis)], class as u32))
     })
@@ -256,11 +257,11 @@ struct Copa {
 fn copa(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
     let mut rows = Vec::new();
     let mut group = 0;
-    each(path, |line: Copa| {
+    let notes = each(path, |line: Copa| {
         let question = match line.question.as_str() {
             "cause" => "What was the cause?",
             "effect" => "What happened as a result?",
-            other => bail!("key \"question\": {other:?} is neither \"cause\" nor \"effect\""),
+            other => bail!("key \"question\": {} is neither \"cause\" nor \"effect\"", excerpt(other)),
         };
         let right = binary(line.label, wanted)?;
         let premise: Arc<str> = format!("{} {question}", line.premise.trim_matches(' ')).into();
@@ -271,7 +272,7 @@ fn copa(path: &Path, wanted: Wanted) -> anyhow::Result<LabelledFile> {
         group += 1;
         Ok(())
     })?;
-    Ok(LabelledFile { rows: LabelledRows::new(2, rows), notes: Vec::new() })
+    LabelledFile { rows: LabelledRows::new(2, rows), notes }.not_empty(path)
 }
 
 #[derive(Deserialize)]
