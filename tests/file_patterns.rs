@@ -50,8 +50,65 @@ fn parallel_patterns_match_pair_by_pair() {
     assert_eq!(pairs.len(), 4);
     assert_eq!(pairs[2], [at("news.en-00010-of-00100"), at("news.de-00010-of-00100")]);
     let error = expand("train", &[vec![at("news.en-*"), at("news.de-0000*")]]).unwrap_err().to_string();
-    assert!(error.starts_with("data.train: ") && error.contains("news.en-* matches 4 files, but "), "{error}");
-    assert!(error.contains("news.de-0000* matches 2; parallel patterns must match as many files"), "{error}");
+    assert!(error.starts_with("data.train: ") && error.contains("news.en-* matches 4 files and "), "{error}");
+    assert!(error.contains("news.de-0000* 2, which do not belong together"), "{error}");
+}
+
+#[test]
+fn parallel_patterns_pair_what_their_wildcards_stand_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let expand = |patterns: &[&str]| {
+        let entry = patterns.iter().map(|pattern| at(pattern)).collect();
+        expand("train", &[entry])
+            .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+    };
+    for name in ["p-0.en", "p-2.en", "p-3.en", "p-0.de", "p-1.de", "p-2.de", "q1x.en", "q10x.en", "q1.de", "q10.de"] {
+        std::fs::write(at(name), "x\n").unwrap();
+    }
+    // As many files, of other parts.
+    assert_eq!(
+        expand(&["p-*.en", "p-*.de"]).unwrap_err(),
+        "data.train: p-*.en matches 3 files and p-*.de 3, which do not belong together: p-3.en (wildcards: 3) has no match in \
+         p-*.de; p-1.de (wildcards: 1) has no match in p-*.en. The wildcards of parallel patterns must stand for the same text \
+         in both"
+    );
+    // The order of names is another one on each side: `x` comes after the digits, `.` before them.
+    let pairs = expand(&["q*x.en", "q*.de"]).unwrap();
+    assert_eq!(pairs, [[at("q10x.en"), at("q10.de")], [at("q1x.en"), at("q1.de")]]);
+    assert_eq!(expand(&["p-[02].en", "p-[02].de"]).unwrap().len(), 2);
+    assert!(expand(&["p-[03].en", "p-[01].de"]).unwrap_err().contains("p-3.en (wildcards: 3) has no match"));
+    // One file each is a pair only if it is the same part.
+    assert!(expand(&["p-3*.en", "p-1*.de"]).is_ok());
+    assert!(expand(&["p-[3].en", "p-[1].de"]).is_err());
+    let unlike = expand(&["p-*.en", "?-*.de"]).unwrap_err();
+    assert!(unlike.contains("p-*.en has 1 wildcards, but ?-*.de has 2"), "{unlike}");
+    // A pattern with a name that was typed out.
+    assert_eq!(expand(&["p-[3].en", "p-1.de"]).unwrap(), [[at("p-3.en"), at("p-1.de")]]);
+    let more = expand(&["p-*.en", "p-1.de"]).unwrap_err();
+    assert!(more.contains("p-*.en is 3 files, but p-1.de is 1"), "{more}");
+    // Several wildcards are compared one by one.
+    std::fs::create_dir_all(at("a")).unwrap();
+    std::fs::create_dir_all(at("b")).unwrap();
+    for name in ["a/1.en", "b/2.en", "a/2.de", "b/1.de"] {
+        std::fs::write(at(name), "x\n").unwrap();
+    }
+    assert!(expand(&["[ab]/*.en", "[ab]/*.de"]).unwrap_err().contains("a/1.en (wildcards: a, 1) has no match"));
+    assert!(expand(&["**/[12].en", "**/[12].de"]).is_err());
+}
+
+#[test]
+fn hidden_files_and_backups_match_no_pattern() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["1.en", "._1.en", ".DS_Store", "1.en~", "#1.en#", "Thumbs.db", "2.en"] {
+        std::fs::write(at(name), "x\n").unwrap();
+    }
+    let names = |pattern: &str| expand("train", &[vec![at(pattern)]]).unwrap().concat();
+    assert_eq!(names("*"), [at("1.en"), at("2.en")]);
+    assert_eq!(names("*.en*"), [at("1.en"), at("2.en")]);
+    assert_eq!(names("*~"), [at("1.en~")]);
+    assert_eq!(names("._*"), [at("._1.en")]);
 }
 
 #[test]
@@ -65,7 +122,7 @@ fn a_pattern_that_nothing_matches_is_named() {
     );
     // The only thing that matches is a folder.
     assert!(at("news.en-00003*").starts_with("data.dev: no file matches"));
-    assert!(at("news.en-[0").contains("news.en-[0 is no pattern that can be understood"));
+    assert!(at("news.en-[0").contains("news.en-[0 can't be understood"));
 }
 
 #[test]

@@ -39,28 +39,15 @@ impl<'a> SplitFiles<'a> {
 
 /// The entries with every pattern replaced by the files that it matches, in the order of their names.
 ///
-/// Errors name `data.<key>`: no entry, a pattern that nothing matches, parallel patterns that match unequal numbers of files.
+/// # Errors
+/// They name `data.<key>`: no entry; those of [`pattern::expand`].
 pub fn expand(key: &str, entries: &[Vec<PathBuf>]) -> anyhow::Result<Vec<Vec<PathBuf>>> {
     if entries.is_empty() {
         bail!("data.{key} names no file");
     }
     let mut expanded = Vec::new();
     for entry in entries {
-        let mut columns: Vec<Vec<PathBuf>> = Vec::new();
-        for path in entry {
-            let found = pattern::matches(path).map_err(|error| anyhow::anyhow!("data.{key}: {error}"))?;
-            columns.push(found.unwrap_or_else(|| vec![path.clone()]));
-        }
-        let files = columns.first().map_or(0, Vec::len);
-        if let Some(other) = columns.iter().position(|column| column.len() != files) {
-            bail!(
-                "data.{key}: {} matches {files} files, but {} matches {}; parallel patterns must match as many files, in the same order",
-                entry[0].display(),
-                entry[other].display(),
-                columns[other].len()
-            );
-        }
-        expanded.extend((0..files).map(|file| columns.iter().map(|column| column[file].clone()).collect()));
+        expanded.extend(pattern::expand(entry).map_err(|error| anyhow::anyhow!("data.{key}: {error}"))?);
     }
     Ok(expanded)
 }

@@ -103,13 +103,19 @@ impl Experiment {
         Ok(Plan { title, runs, results_csv, profile, table, column })
     }
 
-    /// Files and folders that are named but can't be opened, and patterns that no file matches.
-    pub fn missing_files(&self) -> Vec<Problem> {
+    /// The `[data]` sections that were typed, each with the prefix of its keys.
+    fn data_sections(&self) -> impl Iterator<Item = (String, &DataToml)> {
         let variants = self.typed.variant.iter().flatten().enumerate();
-        let sections = std::iter::once((String::new(), self.typed.data.as_ref()))
-            .chain(variants.map(|(i, variant)| (format!("variant.{i}."), variant.data.as_ref())));
+        std::iter::once((String::new(), self.typed.data.as_ref()))
+            .chain(variants.map(|(i, variant)| (format!("variant.{i}."), variant.data.as_ref())))
+            .filter_map(|(prefix, data)| Some((prefix, data?)))
+    }
+
+    /// Files and folders that are named but can't be opened, patterns that no file matches, and parallel patterns whose files
+    /// do not belong together.
+    pub fn missing_files(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        for (prefix, section) in sections.filter_map(|(prefix, data)| Some((prefix, data?))) {
+        for (prefix, section) in self.data_sections() {
             let mut look = |key: String, typed: &str, is_folder: bool| {
                 let Err(text) = readable(&expand(typed), is_folder) else { return };
                 // A list that was typed as one path has a shorter key.
@@ -139,6 +145,27 @@ impl Experiment {
             }
             if let (Some(folder), Some(set)) = (&section.folder, &section.set) {
                 look("data.set".into(), &Path::new(folder).join(set).to_string_lossy(), true);
+            }
+        }
+        if problems.is_empty() {
+            problems = self.unparallel_files();
+        }
+        problems
+    }
+
+    fn unparallel_files(&self) -> Vec<Problem> {
+        let Some(task) = self.typed.task else { return Vec::new() };
+        let base = self.typed.data.as_ref().and_then(|data| data.corpus);
+        let mut problems = Vec::new();
+        for (prefix, section) in self.data_sections() {
+            let corpus = section.corpus.or(base).unwrap_or(defaults::data(task).corpus);
+            for (key, files) in [("train", &section.train), ("dev", &section.dev), ("test", &section.test)] {
+                for entry in files.iter().flat_map(|files| entries(files, corpus, task)) {
+                    if let Err(text) = pattern::expand(&entry) {
+                        let help = "name patterns whose wildcards stand for the same parts, or name the files";
+                        problems.push(self.source.of_value(&format!("{prefix}data.{key}"), text, help));
+                    }
+                }
             }
         }
         problems
@@ -385,21 +412,22 @@ fn lay_data(section: &DataToml, task: TaskKind, data: &mut DataConfig) {
     if let Some(stories) = &section.stories {
         data.stories = stories.texts.iter().map(|path| expand(path)).collect();
     }
-    let pairs = data.corpus == CorpusKind::Text && task.has_target();
-    let entries = |files: &Files| -> Vec<Vec<PathBuf>> {
-        let flat = !files.0.is_empty() && files.0.iter().all(|entry| !entry.is_list);
-        if flat && pairs {
-            return vec![files.0.iter().flat_map(|entry| entry.texts.iter().map(|path| expand(path))).collect()];
-        }
-        files.0.iter().map(|entry| entry.texts.iter().map(|path| expand(path)).collect()).collect()
-    };
     for (typed, resolved) in
         [(&section.train, &mut data.train), (&section.dev, &mut data.dev), (&section.test, &mut data.test)]
     {
         if let Some(files) = typed {
-            *resolved = entries(files);
+            *resolved = entries(files, data.corpus, task);
         }
     }
+}
+
+fn entries(files: &Files, corpus: CorpusKind, task: TaskKind) -> Vec<Vec<PathBuf>> {
+    let pairs = corpus == CorpusKind::Text && task.has_target();
+    let flat = !files.0.is_empty() && files.0.iter().all(|entry| !entry.is_list);
+    if flat && pairs {
+        return vec![files.0.iter().flat_map(|entry| entry.texts.iter().map(|path| expand(path))).collect()];
+    }
+    files.0.iter().map(|entry| entry.texts.iter().map(|path| expand(path)).collect()).collect()
 }
 
 /// `~/` is the home folder; other relative paths are from the current folder.
