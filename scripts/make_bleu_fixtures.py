@@ -8,6 +8,7 @@
 - corpora.json: hypotheses and references, scored by sacreBLEU's defaults.
 - moses.json: strings and their Moses tokens (not escaped), per language. Without Chinese, Japanese and Korean: the port
   splits their characters, tokenizer.perl does not.
+- other_tokens.json, other_corpora.json: strings and their `zh` and `char` tokens, and corpora scored by sacreBLEU with them.
 - wmt.json: corpora scored in the customary tokenized form: Moses tokens, compounds split, no smoothing.
 """
 
@@ -20,6 +21,8 @@ import sacrebleu
 import sacremoses
 from sacrebleu.metrics import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
+from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 
 assert sacrebleu.__version__ == "2.6.0", sacrebleu.__version__
 assert sacremoses.__version__ == "0.2.0", sacremoses.__version__
@@ -103,6 +106,28 @@ FRENCH = [
 ]
 
 
+# One or more of each script that a tokenizer may treat in its own way.
+SCRIPTS = [
+    "委员会于1999年5月5日举行会议，通过了报告，费用为1,000.50美元。",
+    "我不知道他们在说什么。",
+    "前门打开时请开灯！",
+    "第一季度价格上涨了3.5%（从28,500到29,497）。",
+    "他来自华盛顿，见到了史密斯先生和WLAN-密码。",
+    "請輸入API金鑰與密碼；５０％的人說「不」……",
+    "𠮷野家的牛丼 \U0002f81a 很好吃",
+    "  行首空格。.5 5.",
+    "委員會。The committee, in 1999.",
+    "日本語の文章です。ラーメンを食べました。",
+    "한국어 문장입니다. 문을 열면 불을 켜세요!",
+    "สวัสดีครับ ประตูเปิดเมื่อไหร่ ให้เปิดไฟ",
+    "नमस्ते, दरवाज़ा खुलने पर बत्ती जलाओ।",
+    "عندما يفتح الباب، أشعل الضوء.",
+    "Включи свет, когда откроется дверь – «да».",
+    "🙂👍🏽 👨‍👩‍👧",
+    "①②③ ㈱ ½ x² €5 → “quoted” – dash…",
+]
+
+
 CJK = re.compile("[\u3040-\u9fff\uac00-\ud7a3]")
 
 
@@ -166,6 +191,37 @@ def corpora():
     yield "short lines", [damage(rng, line) for line in short], short
 
 
+def damage_letters(rng, line):
+    """A worse text in a script without blanks: letters dropped, doubled, swapped."""
+    out = []
+    for letter in line:
+        roll = rng.random()
+        if roll < 0.08:
+            continue
+        out.append(letter)
+        if roll < 0.12:
+            out.append(letter)
+        elif roll < 0.2 and len(out) > 1:
+            out[-1], out[-2] = out[-2], out[-1]
+    return "".join(out)
+
+
+def other_corpora():
+    yield "identical", SCRIPTS, SCRIPTS
+    yield "shifted", SCRIPTS[1:] + SCRIPTS[:1], SCRIPTS
+    yield "empty hypotheses", ["", " "], SCRIPTS[:2]
+    yield "one empty reference", SCRIPTS[:3], ["", *SCRIPTS[1:3]]
+    yield "short", ["是", "不是"], ["是", "是的"]
+    rng = random.Random(20240502)
+    for times in (1, 2, 4):
+        hyps = SCRIPTS
+        for _ in range(times):
+            hyps = [damage_letters(rng, line) for line in hyps]
+        yield f"damaged {times}x", hyps, SCRIPTS
+    mixed = [rng.choice(SCRIPTS + ENGLISH) for _ in range(60)]
+    yield "60 lines", [damage_letters(rng, line) for line in mixed], mixed
+
+
 def scored(name, hyps, refs, bleu, prepare=lambda line: line):
     score = bleu.corpus_score([prepare(h) for h in hyps], [[prepare(r) for r in refs]])
     return {
@@ -190,6 +246,14 @@ def main():
     thirteen_a = Tokenizer13a()
     lines = STRINGS + ENGLISH + GERMAN + FRENCH
     write("13a.json", [{"text": line, "tokens": thirteen_a(line.rstrip()).split()} for line in lines])
+    tokens, corpora_of_others = [], []
+    for name, tokenizer in (("zh", TokenizerZh()), ("char", TokenizerChar())):
+        for line in SCRIPTS + lines:
+            tokens.append({"language": name, "text": line, "tokens": tokenizer(line.rstrip()).split()})
+        bleu = BLEU(tokenize=name)
+        corpora_of_others += [{"language": name} | scored(*corpus, bleu) for corpus in other_corpora()]
+    write("other_tokens.json", tokens)
+    write("other_corpora.json", corpora_of_others)
     write("corpora.json", [scored(*corpus, BLEU()) for corpus in corpora()])
 
     moses, wmt = [], []

@@ -2,12 +2,13 @@
 """Makes the fixtures of the text metrics with the Python packages whose figures ours must equal.
 
     python3 -m venv /tmp/venv
-    /tmp/venv/bin/pip install rouge-score==0.1.2 nltk==3.10.4 pycocoevalcap==1.2 numpy==2.4.6
+    /tmp/venv/bin/pip install rouge-score==0.1.2 nltk==3.10.4 pycocoevalcap==1.2 numpy==2.4.6 regex==2026.11.19
     /tmp/venv/bin/python scripts/make_text_metric_fixtures.py
 
 Under tests/fixtures/:
 - rouge/words.json: words and their stems by NLTK's PorterStemmer, as rouge-score calls it.
 - rouge/pairs.json: pairs of texts and their ROUGE F1, with stemming, and the means of all pairs.
+- rouge/unicode.json: pairs in many scripts, scored by rouge-score with a tokenizer of all scripts.
 - caption/corpora.json: tokenised corpora with corpus BLEU-1 to 4, ROUGE-L and CIDEr-D of pycocoevalcap.
 - meteor/pairs.json: tokenised pairs and NLTK's METEOR with a WordNet that knows no synonym.
 - embedding_average/vectors.txt, pairs.json: word vectors, and pairs with the cosine of their sums, by numpy, as nlg-eval
@@ -21,6 +22,7 @@ import pathlib
 import random
 
 import numpy as np
+import regex
 from nltk.stem.porter import PorterStemmer
 from nltk.tokenize.destructive import NLTKWordTokenizer
 from nltk.translate.meteor_score import single_meteor_score
@@ -29,7 +31,7 @@ from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 
-for package, version in {"rouge-score": "0.1.2", "nltk": "3.10.4", "pycocoevalcap": "1.2", "numpy": "2.4.6"}.items():
+for package, version in {"rouge-score": "0.1.2", "nltk": "3.10.4", "pycocoevalcap": "1.2", "numpy": "2.4.6", "regex": "2026.11.19"}.items():
     assert importlib.metadata.version(package) == version, package
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 
@@ -191,6 +193,50 @@ def make_rouge(rng):
     write("rouge/pairs.json", {"pairs": pairs, "mean": mean})
 
 
+UNSPACED = "".join(
+    r"\p{" + script + "}"
+    for script in """Han Hiragana Katakana Bopomofo Yi Thai Lao Khmer Myanmar Tibetan Tai_Le New_Tai_Lue Tai_Tham Tai_Viet
+    Balinese Javanese""".split()
+)
+UNICODE_WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|[[\p{{L}}\p{{M}}\p{{N}}]--[{UNSPACED}]]+", regex.V1)
+SCRIPTS = [
+    "दरवाज़ा खुलने पर बत्ती जलाओ।\nनमस्ते दुनिया",
+    "Включи свет, когда откроется дверь.\nГде Анна?",
+    "Άναψε το φως όταν ανοίξει η πόρτα.",
+    "عندما يفتح الباب، أشعل الضوء في ٢٠٢٤.",
+    "前门打开时请开灯！第5天 WLAN 密码。",
+    "ラーメンを食べました。\n日本語の文章です。",
+    "문을 열면 불을 켜세요! 한국어 문장입니다.",
+    "สวัสดีครับ ประตูเปิดเมื่อไหร่ให้เปิดไฟ",
+    "ჩართე შუქი, როდესაც კარი გაიღება.",
+    "Größe café naïve: the running dogs",
+    "１２３ ＡＢＣ ½ ²",
+    "🙂 👍🏽",
+]
+
+
+class UnicodeTokenizer:
+    def tokenize(self, text):
+        return UNICODE_WORD.findall(text.lower())
+
+
+def make_unicode_rouge(rng):
+    names = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
+    scorer = RougeScorer(names, tokenizer=UnicodeTokenizer())
+    pairs = [(text, text) for text in SCRIPTS] + list(zip(SCRIPTS[1:], SCRIPTS))
+    for text in SCRIPTS:
+        for keep in (0.9, 0.6):
+            pairs.append(("".join(letter for letter in text if rng.random() < keep), text))
+        words = text.split(" ")
+        pairs.append((" ".join(rng.sample(words, len(words))), text))
+    rows = []
+    for hypothesis, reference in pairs:
+        scores = scorer.score(reference, hypothesis)
+        scores = {name.lower(): scores[name].fmeasure for name in names}
+        rows.append({"hypothesis": hypothesis, "reference": reference} | scores)
+    write("rouge/unicode.json", rows)
+
+
 def caption_corpora(rng):
     yield "identical", SENTENCES, SENTENCES
     yield "no common word", ["alpha beta gamma delta", "epsilon zeta"], ["one two three four five", "six seven"]
@@ -294,6 +340,7 @@ def main():
     make_caption(random.Random(2))
     make_meteor(random.Random(3))
     make_embedding_average(random.Random(4))
+    make_unicode_rouge(random.Random(5))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,55 @@ fn scores_are_sacrebleus() {
     }
 }
 
+/// The tokenization that sacreBLEU calls so.
+fn named(name: &str) -> Tokenization {
+    match name {
+        "zh" => Tokenization::Chinese,
+        "char" => Tokenization::Characters,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn chinese_and_characters_are_sacrebleus() {
+    let lines: Vec<Line> = fixtures("other_tokens.json");
+    assert!(lines.len() > 120);
+    for line in lines {
+        assert_eq!(named(&line.language).words(&line.text), line.tokens, "{} {:?}", line.language, line.text);
+    }
+    let corpora: Vec<Corpus> = fixtures("other_corpora.json");
+    assert!(corpora.len() >= 18);
+    for corpus in corpora {
+        assert_same(&corpus, &named(&corpus.language));
+    }
+}
+
+#[test]
+fn the_target_language_chooses_the_words() {
+    for (codes, name) in [
+        ("zh zh-CN zh_TW ZH yue cmn", "zh"),
+        ("ja ko th lo km my bo ja-JP jpn", "char"),
+        ("en de fr ru ar hi el he tr vi cs", "13a"),
+    ] {
+        for code in codes.split(' ') {
+            let tokenization = Tokenization::of_target(code);
+            assert_eq!(tokenization.name(), name, "{code}");
+            assert!(signature(&tokenization).contains(&format!("|tok:{name}|smooth:exp|")), "{code}");
+        }
+    }
+    assert_eq!(Tokenization::of_target(""), Tokenization::ThirteenA);
+    assert_eq!(Language::from_code("de-AT"), Language::German);
+}
+
+#[test]
+fn bleu_is_undefined_where_no_reference_has_four_words() {
+    let bleu = |hyp: &str, reference: &str| {
+        corpus_bleu(&[hyp.to_owned()], &[reference.to_owned()], &Tokenization::ThirteenA).unwrap().defined()
+    };
+    assert_eq!((bleu("so it is", "so it is"), bleu("a b c d", ""), bleu("", "")), (None, None, None));
+    assert_eq!((bleu("", "so it is now"), bleu("a b", "so it is now")), (Some(0.0), Some(0.0)));
+}
+
 #[test]
 fn moses_tokens_are_sacremoses() {
     use synthesizer::metric::tokenize::moses;

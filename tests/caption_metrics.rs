@@ -4,7 +4,8 @@ use serde::Deserialize;
 use synthesizer::metric::caption_bleu::{self, CaptionBleu};
 use synthesizer::metric::caption_rouge::{self, CaptionRougeL};
 use synthesizer::metric::cider::{self, Cider};
-use synthesizer::metric::tokenize::lower_case_words;
+use synthesizer::metric::meteor;
+use synthesizer::metric::tokenize::{lower_case_words, Tokenization};
 
 /// Texts whose words stand between blanks, and their scores as the package gives them.
 #[derive(Deserialize)]
@@ -58,7 +59,7 @@ fn rouge_l_is_the_caption_evaluations() {
         corpus.pairs().for_each(|(hypothesis, reference)| {
             rouge.add(&hypothesis, &reference);
         });
-        assert_close(rouge.score(), 100.0 * corpus.rougel, &corpus.name);
+        assert_close(rouge.score().unwrap(), 100.0 * corpus.rougel, &corpus.name);
     }
 }
 
@@ -75,9 +76,12 @@ fn cider_is_the_caption_evaluations_and_the_same_each_time() {
         for (got, expected) in cider.scores().into_iter().zip(&corpus.cider_each) {
             assert_close(got, *expected, &corpus.name);
         }
-        assert_close(cider.score(), 100.0 * corpus.cider, &corpus.name);
+        // the package gives 0 where nothing has a weight
+        let undefined = ["one pair", "all references the same"].contains(&corpus.name.as_str());
+        assert_eq!(cider.score().is_none(), undefined, "{}", corpus.name);
+        assert_close(cider.score().unwrap_or(0.0), 100.0 * corpus.cider, &corpus.name);
         // bit for bit: no sum over a hash table's order
-        assert_eq!(cider.score().to_bits(), score().score().to_bits(), "{}", corpus.name);
+        assert_eq!(cider.score().map(f64::to_bits), score().score().map(f64::to_bits), "{}", corpus.name);
     }
 }
 
@@ -103,30 +107,48 @@ fn scores_by_hand() {
     // One word alone: unigrams are parallel, pairs are missing; δ is 1 pair.
     let expected = 10.0 * (-1.0f64 / 72.0).exp() / 4.0;
     assert!((cider.scores()[0] - expected).abs() < 1e-12 && cider.scores()[1] == 0.0, "{:?}", cider.scores());
-    assert!((cider.score() - 100.0 * expected / 2.0).abs() < 1e-9);
+    assert!((cider.score().unwrap() - 100.0 * expected / 2.0).abs() < 1e-9);
 }
 
 #[test]
-fn nothing_to_score_is_zero_and_never_nan() {
+fn scores_that_nothing_can_reach_are_undefined_and_never_zero_or_nan() {
     assert_eq!(CaptionBleu::default().scores(), [0.0; 4]);
-    assert_eq!(CaptionRougeL::default().score(), 0.0);
-    assert_eq!(Cider::default().score(), 0.0);
-    let (mut bleu, mut rouge, mut cider) = (CaptionBleu::default(), CaptionRougeL::default(), Cider::default());
-    for (hypothesis, reference) in [("", ""), ("", "a b"), ("a b", "")] {
-        bleu.add(&words(hypothesis), &words(reference));
-        assert_eq!(rouge.add(&words(hypothesis), &words(reference)), 0.0);
-        cider.add(&words(hypothesis), &words(reference));
-    }
-    // 2 words of hypotheses, none of which is in a reference.
-    assert!(bleu.scores().iter().all(|score| score.is_finite() && *score < 1e-6), "{:?}", bleu.scores());
-    assert_eq!((rouge.score(), cider.score()), (0.0, 0.0));
+    assert_eq!(CaptionBleu::default().defined(), [None; 4]);
+    assert_eq!((CaptionRougeL::default().score(), Cider::default().score()), (None, None));
+    let scores = |pairs: &[(&str, &str)]| {
+        let (mut bleu, mut rouge, mut cider) = (CaptionBleu::default(), CaptionRougeL::default(), Cider::default());
+        for (hypothesis, reference) in pairs {
+            bleu.add(&words(hypothesis), &words(reference));
+            rouge.add(&words(hypothesis), &words(reference));
+            cider.add(&words(hypothesis), &words(reference));
+        }
+        let [bleu1, .., bleu4] = bleu.defined();
+        [bleu1, bleu4, rouge.score(), cider.score()]
+    };
+    // no reference has a word; empty hypotheses alone have 0
+    assert_eq!(scores(&[("", ""), ("a b", "")]), [None; 4]);
+    let [bleu1, bleu4, rouge, cider] = scores(&[("", "a b c d"), ("", "e f")]);
+    assert!(bleu1.unwrap() < 1e-6 && bleu4.unwrap() < 1e-6);
+    assert_eq!((rouge, cider), (Some(0.0), Some(0.0)));
+    // one exchange has no document frequencies, and three words no 4-gram
+    let [bleu1, bleu4, rouge, cider] = scores(&[("so it is", "so it is")]);
+    assert_close(bleu1.unwrap(), 100.0, "BLEU-1");
+    assert_eq!((bleu4, rouge, cider), (None, Some(100.0), None));
+    // the same n-grams in all references, in another order of rows
+    assert_eq!(scores(&[("a b", "a b"), ("c", "a b")])[3], None);
+    assert!(scores(&[("a b", "a b"), ("c", "a c")])[3].is_some());
 }
 
 #[test]
 fn replies_are_compared_in_lower_case_and_marks_stand_alone() {
-    assert_eq!(lower_case_words("Hello, I'm FINE... you?").join(" "), "hello , i'm fine . . . you ?");
-    assert_eq!(lower_case_words("i like to remodel homes ."), words("i like to remodel homes ."));
-    for signature in [caption_bleu::signature(), caption_rouge::signature(), cider::signature()] {
-        assert!(signature.contains("|tok:13a|case:lc|"), "{signature}");
+    let plain = Tokenization::ThirteenA;
+    assert_eq!(lower_case_words("Hello, I'm FINE... you?", &plain).join(" "), "hello , i'm fine . . . you ?");
+    assert_eq!(lower_case_words("i like to remodel homes .", &plain), words("i like to remodel homes ."));
+    assert_eq!(lower_case_words("你好，Anna。", &Tokenization::Chinese).join(" "), "你 好 ， anna 。");
+    for (tokenization, name) in [(plain, "13a"), (Tokenization::Chinese, "zh"), (Tokenization::Characters, "char")] {
+        let of = [caption_bleu::signature, caption_rouge::signature, cider::signature, meteor::signature];
+        for signature in of.map(|signature| signature(&tokenization)) {
+            assert!(signature.contains(&format!("|tok:{name}|case:lc|")), "{signature}");
+        }
     }
 }

@@ -246,7 +246,8 @@ fn each_metric_reads_what_it_is_of() {
     // likeliest classes 0 0 1 1; class 1 against class 0 by -1, -2, 3, 0.5
     [[1.0, 0.0], [1.0, -1.0], [0.0, 3.0], [0.5, 1.0]].iter().for_each(|logits| predicted.push(logits));
     assert_eq!(predicted, Predictions { classes: vec![0, 0, 1, 1], numbers: vec![-1.0, -2.0, 3.0, 0.5] });
-    let value = |kind, rows: &LabelledRows, predicted: &Predictions| judge(&[kind], rows, predicted).unwrap()[0].1;
+    let value =
+        |kind, rows: &LabelledRows, predicted: &Predictions| judge(&[kind], rows, predicted).unwrap()[0].1.unwrap();
     let (precision_and_recall_1, of_0) = (2.0 * 2.0 / (2.0 + 3.0), 2.0 / (2.0 + 1.0));
     for (kind, expected) in [
         (MetricKind::Accuracy, 0.75),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use synthesizer::metric::embedding_average::{signature, words, EmbeddingAverage, WordVectors};
-use synthesizer::metric::tokenize::contractions;
+use synthesizer::metric::tokenize::{contractions, Tokenization};
 
 #[derive(Deserialize)]
 struct Pair {
@@ -61,7 +61,7 @@ fn scores_are_numpys() {
         sum += score;
     }
     assert!(pairs.len() > 60);
-    assert_close(average.score(), 100.0 * sum / pairs.len() as f64);
+    assert_close(average.score().unwrap(), 100.0 * sum / pairs.len() as f64);
 }
 
 /// Means (1, 1) and (2, 0): the cosine is 1/√2. The mean of all three vectors is (4/3, 1).
@@ -76,7 +76,7 @@ fn scores_by_hand_and_unknown_words() {
     assert_eq!(cosine(&vectors, &[], &["a"]), 0.0);
     assert_eq!(cosine(&vectors, &["a"], &[]), 0.0);
     assert_eq!(cosine(&vectors, &[], &[]), 0.0);
-    assert_eq!(EmbeddingAverage::new(&vectors).score(), 0.0);
+    assert_eq!(EmbeddingAverage::new(&vectors).score(), None);
     let opposite = read(b"a 1 0\nb -1 0\n", &["a", "b"]).unwrap();
     assert_eq!(cosine(&opposite, &["a", "b"], &["a"]), 0.0);
 }
@@ -127,8 +127,9 @@ fn contractions_are_split_as_nltk_does() {
     for Contraction { word, words } in all {
         assert_eq!(contractions::split(&[word]), words);
     }
-    assert_eq!(words("I don't; you CANNOT.").join(" "), "i do n't ; you can not .");
-    assert!(signature(Path::new("some/glove.6B.300d.txt")).contains("|vectors:glove.6B.300d.txt|"));
+    assert_eq!(words("I don't; you CANNOT.", &Tokenization::ThirteenA).join(" "), "i do n't ; you can not .");
+    assert!(signature(Path::new("some/glove.6B.300d.txt"), &Tokenization::ThirteenA)
+        .contains("|vectors:glove.6B.300d.txt|"));
 }
 
 #[test]
@@ -153,4 +154,17 @@ fn gzipped_vectors_read_as_plain_ones() {
         let error = format!("{:#}", WordVectors::read(&path, &needed).unwrap_err());
         assert!(error.contains("vectors.txt.gz (no gzip file, or cut short): "), "{error}");
     }
+}
+
+#[test]
+fn references_without_a_known_word_have_no_average() {
+    let vectors = read(b"sea 1 0\nblue 0 1\n", &["sea", "blue"]).unwrap();
+    let score = |reference: &[&str]| {
+        let mut average = EmbeddingAverage::new(&vectors);
+        average.add(&strings(&["sea"]), &strings(reference));
+        (average.score().is_some(), average.unknown().value())
+    };
+    assert_eq!(score(&["समुद्र", "नीला"]), (false, 1.0));
+    assert_eq!(score(&[]), (false, 0.0));
+    assert_eq!(score(&["sea", "xyzzy", "blue", "blue"]), (true, 0.25));
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use synthesizer::metric::porter;
-use synthesizer::metric::rouge::{signature, Rouge, RougeScores};
+use synthesizer::metric::rouge::{signature, Rouge, RougeScores, Words};
 
 #[derive(Deserialize)]
 struct Word {
@@ -64,7 +64,9 @@ fn scores_are_rouge_scores() {
         let got = rouge.add(&pair.hypothesis, &pair.reference);
         assert_same(&got, &pair.f1, &format!("{:?} against {:?}", pair.hypothesis, pair.reference));
     }
-    assert_same(&rouge.mean(), &mean, "mean");
+    for (got, expected) in rouge.means().into_iter().zip([mean.rouge1, mean.rouge2, mean.rougel, mean.rougelsum]) {
+        assert!((got.unwrap() - 100.0 * expected).abs() < 1e-9, "{got:?}, expected {expected}");
+    }
 }
 
 /// The reference `a b c d`, the hypothesis `a c b e f` (words of one letter have no stem): 3 of 5 and 4 words, no pair, a
@@ -79,9 +81,32 @@ fn a_score_by_hand() {
 }
 
 #[test]
-fn nothing_scored_is_zero() {
-    let nothing = F1 { rouge1: 0.0, rouge2: 0.0, rougel: 0.0, rougelsum: 0.0 };
-    assert_same(&Rouge::default().mean(), &nothing, "no pair");
-    assert_same(&Rouge::default().add("", ""), &nothing, "no word");
-    assert!(signature().starts_with("rouge-score|f1|stem:porter-nltk|"));
+fn words_of_any_script_are_rouge_scores_with_a_tokenizer() {
+    let pairs: Vec<Pair> = serde_json::from_str(include_str!("fixtures/rouge/unicode.json")).unwrap();
+    assert!(pairs.len() >= 50);
+    for pair in &pairs {
+        let got = Rouge::over(Words::Unicode).add(&pair.hypothesis, &pair.reference);
+        assert_same(&got, &pair.f1, &format!("{:?} against {:?}", pair.hypothesis, pair.reference));
+    }
+}
+
+#[test]
+fn what_no_hypothesis_can_reach_has_no_mean() {
+    assert_eq!(Rouge::default().means(), [None; 4]);
+    for reference in ["", "?!", "नमस्ते", "１２"] {
+        let mut rouge = Rouge::default();
+        let nothing = F1 { rouge1: 0.0, rouge2: 0.0, rougel: 0.0, rougelsum: 0.0 };
+        assert_same(&rouge.add(reference, reference), &nothing, "no word");
+        assert_eq!(rouge.means(), [None; 4], "{reference:?}");
+    }
+    let mut rouge = Rouge::default();
+    rouge.add("yes", "yes");
+    rouge.add("yes", "no");
+    assert_eq!(rouge.means(), [Some(50.0), None, Some(50.0), Some(50.0)]);
+}
+
+#[test]
+fn signatures_tell_words_of_any_script_apart() {
+    assert!(signature(Words::Latin).starts_with("rouge-score|f1|stem:porter-nltk|agg:mean|"));
+    assert!(signature(Words::Unicode).starts_with("rouge-score|f1|tok:unicode|stem:none|agg:mean|"));
 }

@@ -87,6 +87,8 @@ pub struct Corpus {
     pub hash: String,
     /// What a reader should know: rows dropped and why.
     pub notes: Vec<String>,
+    /// Rows that belong to the test set and cannot be read, so that no score covers them.
+    pub skipped_test: usize,
 }
 
 impl std::fmt::Debug for Corpus {
@@ -116,7 +118,7 @@ impl Corpus {
             }
             rows.hash_into(&mut hasher).with_context(|| format!("while reading the {split} set of {name}"))?;
         }
-        Ok(Corpus { name, train, dev, test, hash: hasher.finish(), notes })
+        Ok(Corpus { name, train, dev, test, hash: hasher.finish(), notes, skipped_test: 0 })
     }
 }
 

@@ -125,6 +125,8 @@ struct Stories {
     folders: Arc<[PathBuf]>,
     /// SHA-1 of the URL, and the folder that has the story.
     rows: Vec<([u8; 20], u16)>,
+    /// Listed stories of which there is no file.
+    missing: usize,
 }
 
 impl Stories {
@@ -178,7 +180,9 @@ pub fn read(folders: &[PathBuf], files: &SplitFiles) -> anyhow::Result<Corpus> {
     let mut notes = Vec::new();
     let [train, dev, test] = files.map(|key, entries| split(key, entries, &folders, &mut notes).map(Box::new))?;
     notes.push("the lists of URLs say what is train, dev and test".into());
-    Corpus::new(format!("cnn-stories ({})", files.name()), train, dev, test, notes)
+    let skipped_test = test.missing;
+    let corpus = Corpus::new(format!("cnn-stories ({})", files.name()), train, dev, test, notes)?;
+    Ok(Corpus { skipped_test, ..corpus })
 }
 
 fn split(
@@ -246,7 +250,7 @@ fn split(
         notes.push(format!("{key}: {repeated} URLs dropped: they repeat another"));
     }
     let rows = digests.into_iter().zip(found).filter_map(|(digest, folder)| Some((digest, folder?))).collect();
-    Ok(Stories { folders: folders.clone(), rows })
+    Ok(Stories { folders: folders.clone(), rows, missing: missing.len() })
 }
 
 #[cfg(test)]

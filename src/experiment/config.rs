@@ -183,7 +183,8 @@ pub struct DataConfig {
     pub corpus: CorpusKind,
     /// Source language (`en`) of a translation; empty otherwise.
     pub source: String,
-    /// Target language (`de`) of a translation; empty otherwise.
+    /// Target language (`de`): of a translation, and of summaries and replies where it is declared; empty otherwise. Metrics
+    /// choose their words by it.
     pub target: String,
     /// Training files; each entry is one file, or a source and a target file.
     pub train: Vec<Vec<PathBuf>>,

@@ -322,7 +322,11 @@ impl Experiment {
                 "decode.max_extra" if task != TaskKind::Translation => "only a translation's length follows its source",
                 "model.encoder_layers" if !task.has_encoder() => "language modelling has no encoder",
                 "model.decoder_layers" if !task.has_decoder() => "classification has no decoder",
-                "data.source" | "data.target" if task != TaskKind::Translation => "only translation has two languages",
+                "data.source" if task != TaskKind::Translation => "only translation has two languages",
+                "data.target" if !task.has_target() => "this task writes no target",
+                "data.target" if task != TaskKind::Translation && !corpus(CorpusKind::reads_files) => {
+                    "this corpus is English"
+                }
                 "data.source" | "data.target" if all(&|scope| scope.data.corpus == CorpusKind::Reverse) => {
                     "corpus `reverse` has no languages"
                 }

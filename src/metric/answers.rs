@@ -44,7 +44,7 @@ pub fn f1(predicted: &str, gold: &str) -> f64 {
 }
 
 /// ReCoRD's F1 and exact match: each group answers with its likeliest candidate, which is held against the nearest of the
-/// group's gold answers; means over groups, 0 without any.
+/// group's gold answers; means over groups, `None` without any.
 ///
 /// `numbers`, `groups` and `candidates` have an entry a row, `gold` the answers of each group by its number.
 pub fn record(
@@ -52,7 +52,7 @@ pub fn record(
     groups: &[u32],
     candidates: &[impl AsRef<str>],
     gold: &[Vec<impl AsRef<str>>],
-) -> (f64, f64) {
+) -> (Option<f64>, Option<f64>) {
     let picked = likeliest(numbers, groups);
     let (mut sum, mut hits) = (0.0, 0);
     for &(group, row) in &picked {
@@ -60,8 +60,8 @@ pub fn record(
         sum += gold.iter().map(|answer| f1(candidate, answer.as_ref())).fold(0.0, f64::max);
         hits += usize::from(gold.iter().any(|answer| exact(candidate, answer.as_ref())));
     }
-    let groups = picked.len().max(1) as f64;
-    (sum / groups, hits as f64 / groups)
+    let mean = |sum: f64| (!picked.is_empty()).then(|| sum / picked.len() as f64);
+    (mean(sum), mean(hits as f64))
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
         let candidates = ["Ann", "Bob Smith", "The Alps", "Smith"];
         let gold = [vec!["Andes", "alps"], vec!["Smith", "Sue"]];
         let (f1, exact) = record(&numbers, &groups, &candidates, &gold);
-        assert!((f1 - (1.0 + 2.0 / 3.0) / 2.0).abs() < 1e-15, "{f1}");
-        assert_eq!(exact, 0.5);
+        assert!((f1.unwrap() - (1.0 + 2.0 / 3.0) / 2.0).abs() < 1e-15, "{f1:?}");
+        assert_eq!(exact, Some(0.5));
     }
 }

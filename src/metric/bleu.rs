@@ -1,7 +1,8 @@
 //! Corpus BLEU (Papineni et al. 2002) against one reference a sentence.
 //!
 //! With [`Tokenization::ThirteenA`] it is sacreBLEU 2.x's default (mixed case, exponential smoothing, all four orders
-//! counted): equal to it within rounding on `tests/fixtures/bleu`. With [`Tokenization::WmtTokenized`] it is the
+//! counted), and with [`Tokenization::Chinese`] and [`Tokenization::Characters`] its `zh` and `char`: equal to it within
+//! rounding on `tests/fixtures/bleu`. With [`Tokenization::WmtTokenized`] it is the
 //! customary tokenized BLEU of WMT'14 papers, scored as `multi-bleu.perl` does: no smoothing, so that a corpus without a
 //! common 4-gram has 0.
 
@@ -24,8 +25,18 @@ pub struct Bleu {
     pub hyp_len: usize,
     /// Words of all references.
     pub ref_len: usize,
+    /// Words of the longest reference.
+    pub longest_reference: usize,
     /// How it was computed, in sacreBLEU's form.
     pub signature: String,
+}
+
+impl Bleu {
+    /// The score; `None` where no reference has four words, since then no hypothesis can have a 4-gram in common with any,
+    /// and sacreBLEU gives 0 to a perfect one too.
+    pub fn defined(&self) -> Option<f64> {
+        (self.longest_reference >= MAX_ORDER).then_some(self.score)
+    }
 }
 
 /// Hypotheses and references can't be paired.
@@ -59,18 +70,16 @@ pub fn corpus_bleu(hyps: &[String], refs: &[String], tokenization: &Tokenization
         counts.add(&tokenization.words(hyp), &tokenization.words(reference));
     }
     let smoothing = match tokenization {
-        Tokenization::ThirteenA => Smoothing::Exponential,
         Tokenization::WmtTokenized(_) => Smoothing::None,
+        _ => Smoothing::Exponential,
     };
     Ok(counts.score(smoothing, signature(tokenization)))
 }
 
 /// How [`corpus_bleu`] computes BLEU, in sacreBLEU's form; the version is ours, which equals sacreBLEU 2.x.
 pub fn signature(tokenization: &Tokenization) -> String {
-    let (tokens, smoothing) = match tokenization {
-        Tokenization::ThirteenA => ("13a".to_owned(), "exp"),
-        Tokenization::WmtTokenized(language) => (format!("moses-{}-compounds-split", language.code()), "none"),
-    };
+    let tokens = tokenization.name();
+    let smoothing = if matches!(tokenization, Tokenization::WmtTokenized(_)) { "none" } else { "exp" };
     let version = env!("CARGO_PKG_VERSION");
     format!("nrefs:1|case:mixed|eff:no|tok:{tokens}|smooth:{smoothing}|version:synthesizer-{version}")
 }
@@ -82,6 +91,7 @@ pub(super) struct Counts {
     pub(super) totals: [u64; MAX_ORDER],
     pub(super) hyp_len: usize,
     pub(super) ref_len: usize,
+    pub(super) longest_reference: usize,
 }
 
 impl Counts {
@@ -89,6 +99,7 @@ impl Counts {
     pub(super) fn add(&mut self, hyp: &[String], reference: &[String]) {
         self.hyp_len += hyp.len();
         self.ref_len += reference.len();
+        self.longest_reference = self.longest_reference.max(reference.len());
         for order in 1..=MAX_ORDER {
             self.totals[order - 1] += ngrams::total(hyp.len(), order) as u64;
             self.matches[order - 1] += ngrams::matches(hyp, reference, order);
@@ -123,6 +134,7 @@ impl Counts {
             let mean_log = precisions.iter().map(|precision: &f64| precision.ln()).sum::<f64>() / MAX_ORDER as f64;
             brevity_penalty * mean_log.exp()
         };
-        Bleu { score, precisions, brevity_penalty, hyp_len: self.hyp_len, ref_len: self.ref_len, signature }
+        let Counts { hyp_len, ref_len, longest_reference, .. } = *self;
+        Bleu { score, precisions, brevity_penalty, hyp_len, ref_len, longest_reference, signature }
     }
 }

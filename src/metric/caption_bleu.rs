@@ -9,6 +9,7 @@
 //! The words are the caller's; nlg-eval cuts at blanks, we give it [`super::tokenize::lower_case_words`].
 
 use super::bleu::{Counts, MAX_ORDER};
+use super::tokenize::Tokenization;
 
 /// Keep a corpus without matches, or without words, from dividing by 0.
 const TINY: f64 = 1e-15;
@@ -26,7 +27,13 @@ impl CaptionBleu {
         self.counts.add(hypothesis, reference);
     }
 
-    /// BLEU-1 to BLEU-4, 0 to 100; all 0 where no hypothesis has a word.
+    /// BLEU-1 to BLEU-4; `None` for BLEU-k where no reference has k words. The package's constants alone make the score there.
+    pub fn defined(&self) -> [Option<f64>; MAX_ORDER] {
+        let scores = self.scores();
+        std::array::from_fn(|order| (self.counts.longest_reference > order).then_some(scores[order]))
+    }
+
+    /// BLEU-1 to BLEU-4 as the package gives them, 0 to 100; all 0 where no hypothesis has a word.
     pub fn scores(&self) -> [f64; MAX_ORDER] {
         let ratio = (self.counts.hyp_len as f64 + TINY) / (self.counts.ref_len as f64 + SMALL);
         let penalty = if ratio < 1.0 { (1.0 - 1.0 / ratio).exp() } else { 1.0 };
@@ -41,6 +48,10 @@ impl CaptionBleu {
 }
 
 /// How [`CaptionBleu`] computes its scores.
-pub fn signature() -> String {
-    format!("pycocoevalcap-bleu|nrefs:1|tok:13a|case:lc|smooth:none|version:synthesizer-{}", env!("CARGO_PKG_VERSION"))
+pub fn signature(tokenization: &Tokenization) -> String {
+    format!(
+        "pycocoevalcap-bleu|nrefs:1|tok:{}|case:lc|smooth:none|version:synthesizer-{}",
+        tokenization.name(),
+        env!("CARGO_PKG_VERSION")
+    )
 }

@@ -8,6 +8,7 @@
 
 use super::lcs;
 use super::mean::Mean;
+use super::tokenize::Tokenization;
 
 const BETA: f64 = 1.2;
 
@@ -15,6 +16,8 @@ const BETA: f64 = 1.2;
 #[derive(Debug, Default)]
 pub struct CaptionRougeL {
     mean: Mean,
+    /// Whether any reference has a word.
+    any_word: bool,
 }
 
 impl CaptionRougeL {
@@ -28,16 +31,21 @@ impl CaptionRougeL {
             }
         };
         self.mean.add(score);
+        self.any_word |= !reference.is_empty();
         score
     }
 
-    /// The mean over all pairs, 0 to 100; 0 where there were none.
-    pub fn score(&self) -> f64 {
-        self.mean.percent()
+    /// The mean over all pairs, 0 to 100; `None` where no reference has a word.
+    pub fn score(&self) -> Option<f64> {
+        self.mean.percent().filter(|_| self.any_word)
     }
 }
 
 /// How [`CaptionRougeL`] computes its score.
-pub fn signature() -> String {
-    format!("pycocoevalcap-rouge-l|beta:1.2|tok:13a|case:lc|agg:mean|version:synthesizer-{}", env!("CARGO_PKG_VERSION"))
+pub fn signature(tokenization: &Tokenization) -> String {
+    format!(
+        "pycocoevalcap-rouge-l|beta:1.2|tok:{}|case:lc|agg:mean|version:synthesizer-{}",
+        tokenization.name(),
+        env!("CARGO_PKG_VERSION")
+    )
 }

@@ -7,13 +7,14 @@
 //! CIDEr-D_n = 10 · e^(−δ²/(2·6²)) · Σ min(g, r)·r / (|g|·|r|), and their mean is the score of a pair.
 //!
 //! δ is the difference in length, which the package counts in pairs of words. The document frequencies are those of the
-//! references of the set itself, so a pair's score depends on the others, and a set of one pair has 0, as has one whose
-//! references are all the same.
+//! references of the set itself, so a pair's score depends on the others. In a set of one pair, and in one whose references
+//! all have the same n-grams, every weight is 0: CIDEr is undefined there, although the package gives 0.
 //!
 //! **Scale.** The package gives 0 to 10. [`Cider::score`] is 100 times that, 0 to 1000: the paper's 18.94 is 0.1894 there.
 
 use super::bleu::MAX_ORDER;
 use super::ngrams;
+use super::tokenize::Tokenization;
 use std::collections::HashMap;
 
 const SIGMA: f64 = 6.0;
@@ -32,28 +33,38 @@ impl Cider {
         self.pairs.push(pair);
     }
 
-    /// The mean over all pairs, 0 to 1000 (100 times the package's); 0 where there were none.
-    pub fn score(&self) -> f64 {
+    /// The mean over all pairs, 0 to 1000 (100 times the package's); `None` where no n-gram of a reference has a weight.
+    pub fn score(&self) -> Option<f64> {
+        let pairs = self.pairs.len() as u64;
+        if self.document_frequencies().into_values().all(|documents| documents == pairs) {
+            return None;
+        }
         let scores = self.scores();
-        100.0 * scores.iter().sum::<f64>() / scores.len().max(1) as f64
+        Some(100.0 * scores.iter().sum::<f64>() / scores.len() as f64)
     }
 
     /// The score of each pair, 0 to 10, in the order in which they came.
     pub fn scores(&self) -> Vec<f64> {
-        let mut document_frequency: HashMap<&[u32], u64> = HashMap::new();
-        for (_, reference) in &self.pairs {
-            for order in 1..=MAX_ORDER {
-                for ngram in ngrams::counts(reference, order).into_keys() {
-                    *document_frequency.entry(ngram).or_default() += 1;
-                }
-            }
-        }
+        let document_frequency = self.document_frequencies();
         let log_count = (self.pairs.len() as f64).ln();
         let weight = |ngram: &[u32], count: u64| {
             let documents = document_frequency.get(ngram).copied().unwrap_or(1);
             count as f64 * (log_count - (documents as f64).ln())
         };
         self.pairs.iter().map(|(hypothesis, reference)| pair_score(hypothesis, reference, &weight)).collect()
+    }
+
+    /// How many references have each n-gram.
+    fn document_frequencies(&self) -> HashMap<&[u32], u64> {
+        let mut frequencies: HashMap<&[u32], u64> = HashMap::new();
+        for (_, reference) in &self.pairs {
+            for order in 1..=MAX_ORDER {
+                for ngram in ngrams::counts(reference, order).into_keys() {
+                    *frequencies.entry(ngram).or_default() += 1;
+                }
+            }
+        }
+        frequencies
     }
 
     fn numbers(&mut self, words: &[String]) -> Vec<u32> {
@@ -70,9 +81,10 @@ impl Cider {
 }
 
 /// How [`Cider`] computes its score.
-pub fn signature() -> String {
+pub fn signature(tokenization: &Tokenization) -> String {
     format!(
-        "pycocoevalcap-cider-d|nrefs:1|sigma:6|df:references|tok:13a|case:lc|scale:100|version:synthesizer-{}",
+        "pycocoevalcap-cider-d|nrefs:1|sigma:6|df:references|tok:{}|case:lc|scale:100|version:synthesizer-{}",
+        tokenization.name(),
         env!("CARGO_PKG_VERSION")
     )
 }

@@ -1,6 +1,7 @@
 //! Metrics of labelled rows, as GLUE and SuperGLUE define them; equal to scikit-learn's on `tests/fixtures/classification`.
 //!
-//! Values are fractions (Matthews −1 to 1), not percent. What cannot be told (no rows, one class only) is 0, never NaN.
+//! Values are fractions (Matthews −1 to 1), not percent. An undefined value (a quotient of 0 and 0) is `None`; scikit-learn
+//! warns and gives 0 for some of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,38 +48,34 @@ impl MetricKind {
     }
 }
 
-fn share(hits: usize, of: usize) -> f64 {
-    if of == 0 {
-        0.0
-    } else {
-        hits as f64 / of as f64
-    }
+fn share(hits: usize, of: usize) -> Option<f64> {
+    (of > 0).then(|| hits as f64 / of as f64)
 }
 
-/// Share of rows whose class was predicted.
-pub fn accuracy(predicted: &[u32], wanted: &[u32]) -> f64 {
+/// Share of rows whose class was predicted; `None` without rows.
+pub fn accuracy(predicted: &[u32], wanted: &[u32]) -> Option<f64> {
     share(predicted.iter().zip(wanted).filter(|(predicted, wanted)| predicted == wanted).count(), wanted.len())
 }
 
-/// F1 of one class: 2·TP / (2·TP + FP + FN); 0 where the class is neither wanted nor predicted.
-pub fn f1(predicted: &[u32], wanted: &[u32], class: u32) -> f64 {
+/// F1 of one class: 2·TP / (2·TP + FP + FN); `None` where the class is neither wanted nor predicted.
+pub fn f1(predicted: &[u32], wanted: &[u32], class: u32) -> Option<f64> {
     let hits = predicted.iter().zip(wanted).filter(|&pair| pair == (&class, &class)).count();
     let count = |classes: &[u32]| classes.iter().filter(|&&other| other == class).count();
     share(2 * hits, count(predicted) + count(wanted))
 }
 
-/// Mean of [`f1`] over the classes that are wanted or predicted anywhere.
-pub fn macro_f1(predicted: &[u32], wanted: &[u32]) -> f64 {
+/// Mean of [`f1`] over the classes that are wanted or predicted anywhere; `None` without rows.
+pub fn macro_f1(predicted: &[u32], wanted: &[u32]) -> Option<f64> {
     let classes: BTreeSet<u32> = predicted.iter().chain(wanted).copied().collect();
-    let sum: f64 = classes.iter().map(|&class| f1(predicted, wanted, class)).sum();
-    sum / classes.len().max(1) as f64
+    let sum: f64 = classes.iter().filter_map(|&class| f1(predicted, wanted, class)).sum();
+    (!classes.is_empty()).then(|| sum / classes.len() as f64)
 }
 
 /// Matthews' correlation, for any number of classes (Gorodkin's R_K):
 /// (c·s − Σ pₖtₖ) / √((s² − Σ pₖ²)(s² − Σ tₖ²)), s rows, c of them right, class k predicted pₖ and wanted tₖ times.
 ///
-/// 0 where all rows are of one class or were given one.
-pub fn matthews(predicted: &[u32], wanted: &[u32]) -> f64 {
+/// `None` where all rows are of one class or were given one.
+pub fn matthews(predicted: &[u32], wanted: &[u32]) -> Option<f64> {
     let mut counts: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
     for (side, classes) in [predicted, wanted].into_iter().enumerate() {
         for &class in classes {
@@ -89,11 +86,7 @@ pub fn matthews(predicted: &[u32], wanted: &[u32]) -> f64 {
     let rows = wanted.len() as f64;
     let products = |a: usize, b: usize| counts.values().map(|count| count[a] * count[b]).sum::<f64>();
     let spread = (rows * rows - products(0, 0)) * (rows * rows - products(1, 1));
-    if spread > 0.0 {
-        (right * rows - products(0, 1)) / spread.sqrt()
-    } else {
-        0.0
-    }
+    (spread > 0.0).then(|| (right * rows - products(0, 1)) / spread.sqrt())
 }
 
 /// The rows of each group, groups in the order of their numbers.
@@ -111,14 +104,14 @@ pub fn likeliest(numbers: &[f64], groups: &[u32]) -> Vec<(u32, usize)> {
     rows_by_group(groups).into_iter().filter_map(|(group, rows)| Some((group, best(rows)?))).collect()
 }
 
-/// Share of groups whose [`likeliest`] row is of class 1; `numbers` says how likely each row is of it.
-pub fn group_accuracy(numbers: &[f64], wanted: &[u32], groups: &[u32]) -> f64 {
+/// Share of groups whose [`likeliest`] row is of class 1, `None` without groups; `numbers` says how likely each row is of it.
+pub fn group_accuracy(numbers: &[f64], wanted: &[u32], groups: &[u32]) -> Option<f64> {
     let picked = likeliest(numbers, groups);
     share(picked.iter().filter(|(_, row)| wanted[*row] == 1).count(), picked.len())
 }
 
-/// Share of groups of which every row has the right class.
-pub fn group_exact(predicted: &[u32], wanted: &[u32], groups: &[u32]) -> f64 {
+/// Share of groups of which every row has the right class; `None` without groups.
+pub fn group_exact(predicted: &[u32], wanted: &[u32], groups: &[u32]) -> Option<f64> {
     let groups = rows_by_group(groups);
     let whole = groups.values().filter(|rows| rows.iter().all(|&row| predicted[row] == wanted[row])).count();
     share(whole, groups.len())

@@ -1,9 +1,9 @@
 //! Correlations of predicted and wanted scores; equal to SciPy's on `tests/fixtures/classification`.
 //!
-//! Where one side does not vary (or has under two rows) there is no correlation: it is 0 here, where SciPy has NaN.
+//! Where one side does not vary (or has under two rows) the correlation is undefined: `None` here, NaN in SciPy.
 
 /// Pearson's: covariance over the product of the standard deviations.
-pub fn pearson(predicted: &[f64], wanted: &[f64]) -> f64 {
+pub fn pearson(predicted: &[f64], wanted: &[f64]) -> Option<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_predicted, mean_wanted) = (mean(predicted), mean(wanted));
     let (mut both, mut first, mut second) = (0.0, 0.0, 0.0);
@@ -15,15 +15,12 @@ pub fn pearson(predicted: &[f64], wanted: &[f64]) -> f64 {
     }
     // the mean of equal numbers may miss them by a rounding: what varies less than that does not vary
     let varies = |sum: f64, mean: f64| sum > (f64::EPSILON * mean).powi(2) * predicted.len() as f64;
-    if varies(first, mean_predicted) && varies(second, mean_wanted) {
-        (both / first.sqrt() / second.sqrt()).clamp(-1.0, 1.0)
-    } else {
-        0.0
-    }
+    (varies(first, mean_predicted) && varies(second, mean_wanted))
+        .then(|| (both / first.sqrt() / second.sqrt()).clamp(-1.0, 1.0))
 }
 
 /// Spearman's: [`pearson`] of the ranks, equal values sharing the mean of theirs.
-pub fn spearman(predicted: &[f64], wanted: &[f64]) -> f64 {
+pub fn spearman(predicted: &[f64], wanted: &[f64]) -> Option<f64> {
     pearson(&ranks(predicted), &ranks(wanted))
 }
 
@@ -54,17 +51,17 @@ mod tests {
     #[test]
     fn what_does_not_vary_has_no_correlation() {
         for constant in [0.1, 1e9 / 3.0, -1e-9, 0.0] {
-            assert_eq!(pearson(&[constant; 7], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.5]), 0.0, "{constant}");
-            assert_eq!(spearman(&[1.0, 2.0, 3.0], &[constant; 3]), 0.0, "{constant}");
+            assert_eq!(pearson(&[constant; 7], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.5]), None, "{constant}");
+            assert_eq!(spearman(&[1.0, 2.0, 3.0], &[constant; 3]), None, "{constant}");
         }
-        assert_eq!((pearson(&[], &[]), pearson(&[1.0], &[2.0]), spearman(&[], &[])), (0.0, 0.0, 0.0));
+        assert_eq!((pearson(&[], &[]), pearson(&[1.0], &[2.0]), spearman(&[], &[])), (None, None, None));
     }
 
     #[test]
     fn a_line_by_hand() {
         // deviations −1 0 1 and −2 −1 3: covariance 5, √2 and √14
         let expected = 5.0 / 28f64.sqrt();
-        assert!((pearson(&[1.0, 2.0, 3.0], &[0.0, 1.0, 5.0]) - expected).abs() < 1e-15);
-        assert!((spearman(&[1.0, 2.0, 3.0], &[0.0, 1.0, 5.0]) - 1.0).abs() < 1e-15);
+        assert!((pearson(&[1.0, 2.0, 3.0], &[0.0, 1.0, 5.0]).unwrap() - expected).abs() < 1e-15);
+        assert!((spearman(&[1.0, 2.0, 3.0], &[0.0, 1.0, 5.0]).unwrap() - 1.0).abs() < 1e-15);
     }
 }

@@ -14,7 +14,8 @@
 //! stay.
 
 use super::mean::Mean;
-use super::tokenize::{contractions, lower_case_words};
+use super::script::Share;
+use super::tokenize::{contractions, lower_case_words, Tokenization};
 use crate::excerpt::excerpt_of_bytes;
 use crate::input;
 use anyhow::{bail, Context};
@@ -26,8 +27,8 @@ use std::path::Path;
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// The words of a text whose vectors are averaged.
-pub fn words(text: &str) -> Vec<String> {
-    contractions::split(&lower_case_words(text))
+pub fn words(text: &str, tokenization: &Tokenization) -> Vec<String> {
+    contractions::split(&lower_case_words(text, tokenization))
 }
 
 /// Vectors of the words that are needed, and the mean of all of the file.
@@ -123,12 +124,14 @@ impl WordVectors {
 pub struct EmbeddingAverage<'a> {
     vectors: &'a WordVectors,
     mean: Mean,
+    /// Words of the references without a vector.
+    unknown: Share,
 }
 
 impl<'a> EmbeddingAverage<'a> {
     /// Over these vectors; all words of the pairs to come must have been among the needed ones.
     pub fn new(vectors: &'a WordVectors) -> EmbeddingAverage<'a> {
-        EmbeddingAverage { vectors, mean: Mean::default() }
+        EmbeddingAverage { vectors, mean: Mean::default(), unknown: Share::default() }
     }
 
     /// Adds the [`words`] of a hypothesis and of its reference; their own cosine, -1 to 1.
@@ -139,20 +142,29 @@ impl<'a> EmbeddingAverage<'a> {
         let norms = dot(&a, &a).sqrt() * dot(&b, &b).sqrt();
         let cosine = if norms == 0.0 { 0.0 } else { dot(&a, &b) / norms };
         self.mean.add(cosine);
+        self.unknown.whole += reference.len() as u64;
+        self.unknown.part += reference.iter().filter(|word| !self.vectors.vectors.contains_key(*word)).count() as u64;
         cosine
     }
 
-    /// The mean over all pairs, times 100; 0 where there were none.
-    pub fn score(&self) -> f64 {
-        self.mean.percent()
+    /// The share of the references' words without a vector.
+    pub fn unknown(&self) -> Share {
+        self.unknown
+    }
+
+    /// The mean over all pairs, times 100; `None` where no word of a reference has a vector, since every text would then be
+    /// the mean of all vectors.
+    pub fn score(&self) -> Option<f64> {
+        self.mean.percent().filter(|_| self.unknown.part < self.unknown.whole)
     }
 }
 
 /// How the embedding average is computed over the vectors of `path`, of which the file name is told.
-pub fn signature(path: &Path) -> String {
+pub fn signature(path: &Path, tokenization: &Tokenization) -> String {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     format!(
-        "nlg-eval-embedding-average|vectors:{file}|unk:mean|tok:13a+contractions|case:lc|version:synthesizer-{}",
+        "nlg-eval-embedding-average|vectors:{file}|unk:mean|tok:{}+contractions|case:lc|version:synthesizer-{}",
+        tokenization.name(),
         env!("CARGO_PKG_VERSION")
     )
 }

@@ -14,12 +14,8 @@ impl Mean {
         self.count += 1;
     }
 
-    /// The mean in percent; 0 where nothing was added.
-    pub(super) fn percent(self) -> f64 {
-        if self.count == 0 {
-            0.0
-        } else {
-            100.0 * self.sum / self.count as f64
-        }
+    /// The mean in percent; `None` where nothing was added.
+    pub(super) fn percent(self) -> Option<f64> {
+        (self.count > 0).then(|| 100.0 * self.sum / self.count as f64)
     }
 }

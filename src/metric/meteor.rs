@@ -13,6 +13,7 @@
 
 use super::mean::Mean;
 use super::porter;
+use super::tokenize::Tokenization;
 use std::collections::HashMap;
 
 const ALPHA: f64 = 0.9;
@@ -23,6 +24,8 @@ const GAMMA: f64 = 0.5;
 #[derive(Debug, Default)]
 pub struct Meteor {
     mean: Mean,
+    /// Whether any reference has a word.
+    any_word: bool,
 }
 
 impl Meteor {
@@ -31,19 +34,21 @@ impl Meteor {
     pub fn add(&mut self, hypothesis: &[String], reference: &[String]) -> f64 {
         let score = score(hypothesis, reference);
         self.mean.add(score);
+        self.any_word |= !reference.is_empty();
         score
     }
 
-    /// The mean over all pairs, 0 to 100; 0 where there were none.
-    pub fn score(&self) -> f64 {
-        self.mean.percent()
+    /// The mean over all pairs, 0 to 100; `None` where no reference has a word.
+    pub fn score(&self) -> Option<f64> {
+        self.mean.percent().filter(|_| self.any_word)
     }
 }
 
 /// How [`Meteor`] computes its score.
-pub fn signature() -> String {
+pub fn signature(tokenization: &Tokenization) -> String {
     format!(
-        "nltk-meteor|exact+porter|wordnet:none|alpha:0.9|beta:3|gamma:0.5|tok:13a|case:lc|agg:mean|version:synthesizer-{}",
+        "nltk-meteor|exact+porter|wordnet:none|alpha:0.9|beta:3|gamma:0.5|tok:{}|case:lc|agg:mean|version:synthesizer-{}",
+        tokenization.name(),
         env!("CARGO_PKG_VERSION")
     )
 }

@@ -16,4 +16,5 @@ mod ngrams;
 pub mod perplexity;
 pub mod porter;
 pub mod rouge;
+pub mod script;
 pub mod tokenize;

@@ -1,19 +1,23 @@
 //! Classification, GLUE style: one text or two to a class or a score.
 
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
-use super::judging::{classes, judge, scores, Predictions};
+use super::judging::{classes, judge, scores, undefined, Predictions};
 use super::tokens::{describe, held_out, pad, TrainingRows};
-use super::{tokenizer_file, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task};
+use super::{
+    remarks, tokenizer_file, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task,
+};
 use crate::attention::SelfAttention;
 use crate::data::batching;
 use crate::data::labelled::tokens::{prepare, LabelledTokens, Limits};
 use crate::data::labelled::{self, LabelledCorpus, LabelledRows, Target};
 use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{Tokenizer, PAD};
+use crate::data::Examples;
 use crate::experiment::Run;
 use crate::files::write_atomically;
 use crate::interrupt;
-use crate::metric::classification::suite_score;
+use crate::metric::classification::{suite_score, MetricKind};
+use crate::metric::script::{self, Share};
 use crate::model::classifier::Classifier;
 use crate::model::LayerView;
 use anyhow::{bail, Context, Result};
@@ -175,6 +179,21 @@ impl Split {
         Ok(limits.input(&texts.collect::<Result<Vec<_>>>()?))
     }
 
+    /// Rows of which the model sees only a part.
+    fn cut_rows(&self, rows: &LabelledRows, tokenizer: &Tokenizer, limits: Limits) -> Result<usize> {
+        let mut cut = 0;
+        for row in 0..self.store.len() {
+            let kept = sizes(&self.store, row);
+            // the store holds what is left of a text: one that fills the limit may have been longer
+            let mut is_cut = kept != limits.taken(&kept);
+            for (column, _) in kept.iter().enumerate().filter(|(_, size)| **size >= limits.single()) {
+                is_cut = is_cut || tokenizer.encode(&rows.text(row, column)?)?.len() > limits.single();
+            }
+            cut += usize::from(is_cut);
+        }
+        Ok(cut)
+    }
+
     /// Rows of which more was cut than [`TokenStore`] counts: pairs of texts that don't fit together.
     fn cut_pairs(&self, limits: Limits) -> usize {
         let cut = |row: &usize| sizes(&self.store, *row) != limits.taken(&sizes(&self.store, *row));
@@ -241,6 +260,18 @@ impl Classification {
         rows.iter().map(|&row| split.input(row as usize, self.labeller.limits)).collect()
     }
 
+    /// A note where the F1 of answers compares whole phrases, since no blank separates their words.
+    fn unsplit_answers(&self, rows: &LabelledRows) -> Option<String> {
+        let answers = rows.answers.as_ref().filter(|_| self.corpus.metrics.contains(&MetricKind::RecordF1))?;
+        let share = script::unspaced(&answers.gold.concat());
+        share.is_noted().then(|| {
+            format!(
+                "F1 splits answers at blanks, but {share} of the letters of the test answers are of scripts written without \
+                 blanks, of which a whole phrase counts as one word."
+            )
+        })
+    }
+
     /// Sum over rows: cross-entropy of classes, or squared error of scores.
     fn summed_loss(&self, split: &Split, rows: &[u32], inputs: &[Vec<i64>], train: bool) -> Result<Tensor> {
         let logits = self.labeller.logits(inputs, train)?;
@@ -302,7 +333,8 @@ impl Task for Classification {
     /// the label of every row into `folder`, a line each.
     fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Scores> {
         let mut metrics: Vec<Metric> = Vec::new();
-        let mut of_tests = Vec::new();
+        let (mut notes, mut of_tests) = (Vec::new(), Vec::new());
+        let mut share = Share::default();
         let dev = std::iter::once(("dev".to_string(), &self.dev, &self.corpus.dev));
         let tests = self.tests.iter().zip(&self.corpus.tests);
         for (name, split, rows) in dev.chain(tests.map(|(split, rows)| (test_name(rows), split, rows))) {
@@ -311,17 +343,32 @@ impl Task for Classification {
             let lines: String = (0..rows.rows.len()).map(|row| labeller.name(&predictions, row) + "\n").collect();
             write_atomically(&folder.join(format!("{name}.labels.txt")), lines.as_bytes())?;
             let judged = judge(&self.corpus.metrics, rows, &predictions);
-            for (kind, value) in judged.with_context(|| format!("in the {name} set of {}", self.corpus.name))? {
-                metrics.push((format!("{name}.{}", kind.name()), (100.0 * value).into()));
-                if name != "dev" {
-                    of_tests.push(100.0 * value);
-                }
+            let judged = judged.with_context(|| format!("in the {name} set of {}", self.corpus.name))?;
+            let scores: Vec<remarks::Score> = (judged.into_iter())
+                .map(|(kind, value)| {
+                    let value = value.map(|value| 100.0 * value);
+                    remarks::Score::new(&name, kind.name(), value, undefined(kind))
+                })
+                .collect();
+            metrics.extend(scores.iter().map(remarks::Score::metric));
+            notes.extend(remarks::blanks(&scores));
+            if name != "dev" {
+                of_tests.extend(scores.iter().map(|score| score.value));
+                share.part += rows.len() as u64;
+                share.whole += (rows.len() + rows.skipped) as u64;
+                let cut = split.cut_rows(rows, &self.training.tokenizer, labeller.limits)?;
+                notes.extend(remarks::cut(cut, rows.len(), "rows", labeller.limits.max_length));
+                notes.extend(self.unsplit_answers(rows));
             }
         }
-        if let Some(score) = suite_score(&[of_tests]) {
-            metrics.push(("test.score".into(), score.into()));
-        }
-        Ok(Scores { metrics, notes: Vec::new() })
+        let score = of_tests.into_iter().collect::<Option<Vec<f64>>>().and_then(|values| suite_score(&[values]));
+        let score = remarks::Score::new("test", "score", score, "a metric of a test set has no value");
+        metrics.push(score.metric());
+        notes.extend(remarks::blanks(&[score]));
+        let (share, note) = remarks::coverage(share, "rows");
+        metrics.push(share);
+        notes.extend(note);
+        Ok(Scores { metrics, notes })
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

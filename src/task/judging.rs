@@ -44,15 +44,19 @@ impl Predictions {
     }
 }
 
-/// A corpus's metrics of one split, as fractions (correlations −1 to 1).
+/// A corpus's metrics of one split, as fractions (correlations −1 to 1); `None` for one that is undefined there.
 ///
 /// Errors: labels or answers that the metrics need and the split lacks.
-pub fn judge(kinds: &[MetricKind], rows: &LabelledRows, predicted: &Predictions) -> Result<Vec<(MetricKind, f64)>> {
+pub fn judge(
+    kinds: &[MetricKind],
+    rows: &LabelledRows,
+    predicted: &Predictions,
+) -> Result<Vec<(MetricKind, Option<f64>)>> {
     if predicted.numbers.len() != rows.rows.len() {
         bail!("{} rows, but {} predictions", rows.rows.len(), predicted.numbers.len());
     }
     let groups: Vec<u32> = rows.rows.iter().map(|row| row.group).collect();
-    let value = |kind: MetricKind| -> Result<f64> {
+    let value = |kind: MetricKind| -> Result<Option<f64>> {
         let wanted = || classes(rows);
         Ok(match kind {
             MetricKind::Accuracy => accuracy(&predicted.classes, &wanted()?),
@@ -70,7 +74,17 @@ pub fn judge(kinds: &[MetricKind], rows: &LabelledRows, predicted: &Predictions)
     kinds.iter().map(|&kind| Ok((kind, value(kind)?))).collect()
 }
 
-fn record(rows: &LabelledRows, predicted: &Predictions, groups: &[u32]) -> Result<(f64, f64)> {
+/// Why a metric has no value, where it has none.
+pub fn undefined(kind: MetricKind) -> &'static str {
+    match kind {
+        MetricKind::F1 | MetricKind::GroupF1 => "class 1 is neither among the labels nor predicted",
+        MetricKind::Matthews => "all labels or all predictions are of one class",
+        MetricKind::Pearson | MetricKind::Spearman => "the scores or the predictions do not vary",
+        _ => "there are no rows",
+    }
+}
+
+fn record(rows: &LabelledRows, predicted: &Predictions, groups: &[u32]) -> Result<(Option<f64>, Option<f64>)> {
     let answers = rows.answers.as_ref().context("the rows have no answers to compare with")?;
     Ok(answers::record(&predicted.numbers, groups, &answers.candidates, &answers.gold))
 }

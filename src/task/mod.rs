@@ -7,6 +7,7 @@ pub mod encoder_decoder;
 pub mod judging;
 pub mod language_modelling;
 pub mod masked_language_modelling;
+pub mod remarks;
 pub mod sequence_to_sequence;
 pub mod summarization;
 pub mod tokens;
@@ -156,7 +157,7 @@ pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
         TaskKind::Translation => Box::new(SequenceToSequence::new(run, device, Box::new(Translation::new(run)))?),
         TaskKind::LanguageModelling => Box::new(LanguageModelling::new(run, device)?),
         TaskKind::MaskedLanguageModelling => Box::new(MaskedLanguageModelling::new(run, device)?),
-        TaskKind::Summarization => Box::new(SequenceToSequence::new(run, device, Box::new(Summarization))?),
+        TaskKind::Summarization => Box::new(SequenceToSequence::new(run, device, Box::new(Summarization::new(run)))?),
         TaskKind::Dialogue => Box::new(SequenceToSequence::new(run, device, Box::new(Dialogue::new(run)))?),
         TaskKind::Classification => Box::new(Classification::new(run, device)?),
     })

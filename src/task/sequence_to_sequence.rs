@@ -4,11 +4,12 @@ use super::attention_view::{Histogram, VIEWED_ROWS};
 use super::encoder_decoder::Batch;
 use super::tokens::{self, held_out, lengths, marked, TrainingRows};
 use super::writer::Writer;
-use super::{BatchLoss, DevScore, Metric, Scores, Task, TokenBatch};
+use super::{remarks, BatchLoss, DevScore, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::token_store::TokenStore;
 use crate::data::{Corpus, Examples, Prepared};
 use crate::experiment::Run;
+use crate::metric::script::Share;
 use anyhow::Result;
 use std::path::Path;
 use std::time::Instant;
@@ -16,8 +17,8 @@ use tch::{nn, Device};
 
 /// Scores what a model wrote against what a human wrote.
 pub trait Judge {
-    /// Metrics of one split (`dev` or `test`), by names such as `test.bleu`.
-    fn judge(&self, split: &str, hypotheses: &[String], references: &[String]) -> Result<Vec<Metric>>;
+    /// Metrics of one split (`dev` or `test`), by names such as `test.bleu`, with notes on what they cannot tell.
+    fn judge(&self, split: &str, hypotheses: &[String], references: &[String]) -> Result<Scores>;
 }
 
 /// Model, data, and who scores the outputs.
@@ -43,6 +44,18 @@ impl SequenceToSequence {
             rows.iter().map(|&row| Ok(marked(store.tokens(row as usize, column)?))).collect()
         };
         Ok(Batch::new(&side(0)?, side(1)?, self.writer.variables().device()))
+    }
+
+    /// Test rows whose source is longer than the model reads, and that limit in tokens.
+    fn cut_sources(&self) -> Result<(usize, usize)> {
+        let (store, limit) = (&self.prepared.test, self.writer.source_tokens());
+        let mut cut = 0;
+        // the store holds what is left of a source: one that fills the limit may have been longer
+        for row in (0..store.len()).filter(|row| store.text_length(*row, 0) >= limit) {
+            let source = self.corpus.test.text(store.row(row)?, 0)?;
+            cut += usize::from(self.writer.tokenizer().encode(&source)?.len() > limit);
+        }
+        Ok((cut, limit))
     }
 
     fn references(&self, examples: &dyn Examples) -> Result<Vec<String>> {
@@ -86,7 +99,13 @@ impl Task for SequenceToSequence {
     /// Writes an output for every row of dev and test into `folder` (a line each, line feeds as `\n`), and has them judged.
     fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Scores> {
         let splits = [("dev", &self.prepared.dev, &self.corpus.dev), ("test", &self.prepared.test, &self.corpus.test)];
-        let mut metrics = Vec::new();
+        let mut scores = Scores::default();
+        let (cut, limit) = self.cut_sources()?;
+        let test = self.prepared.test.len();
+        scores.notes.extend(remarks::cut(cut, test, "sources", limit));
+        let skipped = self.corpus.skipped_test;
+        let (share, note) = remarks::coverage(Share { part: test as u64, whole: (test + skipped) as u64 }, "rows");
+        scores.notes.extend(note);
         for (split, store, examples) in splits {
             let hypotheses = self.writer.write_store(store)?;
             let lines: Vec<String> = hypotheses.iter().map(|text| text.replace('\n', "\\n")).collect();
@@ -94,9 +113,12 @@ impl Task for SequenceToSequence {
                 &folder.join(format!("{split}.hypotheses.txt")),
                 (lines.join("\n") + "\n").as_bytes(),
             )?;
-            metrics.extend(self.judge.judge(split, &hypotheses, &self.references(examples.as_ref())?)?);
+            let judged = self.judge.judge(split, &hypotheses, &self.references(examples.as_ref())?)?;
+            scores.metrics.extend(judged.metrics);
+            scores.notes.extend(judged.notes);
         }
-        Ok(Scores { metrics, notes: Vec::new() })
+        scores.metrics.push(share);
+        Ok(scores)
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

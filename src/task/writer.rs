@@ -120,6 +120,11 @@ impl Writer {
         &self.tokenizer
     }
 
+    /// The most tokens of a source that are read, marks not counted.
+    pub fn source_tokens(&self) -> usize {
+        self.source.tokens
+    }
+
     /// How hypotheses are searched for.
     pub fn decode_config(&self) -> &DecodeConfig {
         &self.decode

@@ -232,7 +232,10 @@ impl<'a> Trainer<'a> {
         interrupt::check()?;
         let mut metrics: Vec<Metric> = vec![("dev.loss".into(), dev.loss().into())];
         metrics.extend(perplexity(job, &dev).map(|value| ("dev.perplexity".into(), value.into())));
-        let scores = job.task.score(&dev, job.folder)?;
+        let mut scores = job.task.score(&dev, job.folder)?;
+        if perplexity(job, &dev).is_some_and(f64::is_infinite) {
+            scores.notes.push(format!("dev.perplexity is blank: exp({:.1}) is above the largest number.", dev.loss()));
+        }
         for metric in scores.metrics {
             if metrics.iter().all(|(name, _)| *name != metric.0) {
                 metrics.push(metric);

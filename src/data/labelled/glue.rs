@@ -235,7 +235,7 @@ fn read_rows(set: &Set, path: &Path, wanted: Wanted) -> anyhow::Result<LabelledF
     if rows.is_empty() && headless.is_none() {
         bail!("{}: the first line names the columns, but no row to read follows", path.display());
     }
-    LabelledFile { rows: LabelledRows::new(set.texts.len(), rows), notes }.not_empty(path)
+    LabelledFile { rows: LabelledRows { skipped, ..LabelledRows::new(set.texts.len(), rows) }, notes }.not_empty(path)
 }
 
 /// Where the cells of a file are.

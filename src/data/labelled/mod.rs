@@ -67,12 +67,14 @@ pub struct LabelledRows {
     pub columns: usize,
     /// ReCoRD only.
     pub answers: Option<RecordAnswers>,
+    /// Rows of the file that are left out because they are malformed.
+    pub skipped: usize,
 }
 
 impl LabelledRows {
     /// Rows without a name and without answers.
     pub fn new(columns: usize, rows: Vec<LabelledRow>) -> LabelledRows {
-        LabelledRows { name: String::new(), rows, columns, answers: None }
+        LabelledRows { rows, columns, ..LabelledRows::default() }
     }
 
     /// Number of groups.
@@ -313,12 +315,13 @@ pub(crate) const HELD_OUT: &str =
 /// `unit` gives the text that a group's first row stands for, such as its passage where many groups share one. Groups are
 /// numbered anew in both parts.
 pub(crate) fn hold_out(rows: LabelledRows, unit: impl Fn(&LabelledRow) -> String) -> (LabelledRows, LabelledRows) {
-    let LabelledRows { name, rows, columns, answers } = rows;
+    let LabelledRows { name, rows, columns, answers, skipped: _ } = rows;
     let mut parts = [(); 2].map(|()| LabelledRows {
         name: name.clone(),
         rows: Vec::new(),
         columns,
         answers: answers.is_some().then(RecordAnswers::default),
+        skipped: 0,
     });
     let mut place = None;
     for (at, mut row) in rows.into_iter().enumerate() {

@@ -1,6 +1,7 @@
 //! How text is split into the words that metrics compare.
 
 mod abbreviations;
+pub mod chinese;
 pub mod contractions;
 pub mod moses;
 pub mod thirteen_a;
@@ -23,7 +24,7 @@ pub enum Language {
 impl Language {
     /// From an ISO 639-1 code, such as `de`.
     pub fn from_code(code: &str) -> Language {
-        match code {
+        match primary_subtag(code).as_str() {
             "en" => Language::English,
             "de" => Language::German,
             "fr" => Language::French,
@@ -47,15 +48,50 @@ impl Language {
 pub enum Tokenization {
     /// `13a`, that of WMT's mteval-v13a and sacreBLEU's default: see [`thirteen_a`].
     ThirteenA,
+    /// `zh`, sacreBLEU's for Chinese: see [`chinese`].
+    Chinese,
+    /// `char`, sacreBLEU's of characters: each Unicode scalar value but white space is a word.
+    Characters,
     /// The customary one of WMT'14 papers, compounds split: see [`moses`]. The language is the target's.
     WmtTokenized(Language),
 }
 
 impl Tokenization {
+    /// For the target language `code`, such as `de` or `zh-TW`, by sacreBLEU's rule where it can be followed: `zh` for
+    /// Chinese, else `13a`. For Japanese and Korean sacreBLEU runs MeCab, which this program does not have; they get
+    /// [`Tokenization::Characters`], and so do Thai, Lao, Khmer, Burmese, Tibetan and Dzongkha, which `13a` would not split.
+    pub fn of_target(code: &str) -> Tokenization {
+        match primary_subtag(code).as_str() {
+            "zh" | "zho" | "chi" | "cmn" | "yue" | "wuu" | "gan" | "hak" | "nan" | "lzh" => Tokenization::Chinese,
+            "ja" | "jpn" | "ko" | "kor" => Tokenization::Characters,
+            "th" | "tha" | "lo" | "lao" | "km" | "khm" | "my" | "mya" | "bur" | "bo" | "bod" | "tib" | "dz" | "dzo" => {
+                Tokenization::Characters
+            }
+            _ => Tokenization::ThirteenA,
+        }
+    }
+
+    /// Its name in signatures.
+    pub fn name(&self) -> String {
+        match self {
+            Tokenization::ThirteenA => "13a".into(),
+            Tokenization::Chinese => "zh".into(),
+            Tokenization::Characters => "char".into(),
+            Tokenization::WmtTokenized(language) => format!("moses-{}-compounds-split", language.code()),
+        }
+    }
+
+    /// Whether words are found by the blanks between them.
+    pub fn splits_at_blanks(&self) -> bool {
+        matches!(self, Tokenization::ThirteenA | Tokenization::WmtTokenized(_))
+    }
+
     /// The words of `text`.
     pub fn words(&self, text: &str) -> Vec<String> {
         match self {
             Tokenization::ThirteenA => words_of(&thirteen_a::tokenize(text)),
+            Tokenization::Chinese => words_of(&chinese::tokenize(text)),
+            Tokenization::Characters => text.chars().filter(|letter| !is_space(*letter)).map(String::from).collect(),
             Tokenization::WmtTokenized(language) => {
                 words_of(&moses::split_compounds(&moses::tokenize(text, *language)))
             }
@@ -63,10 +99,15 @@ impl Tokenization {
     }
 }
 
-/// The words in which replies are compared: `text` in lower case, its 13a tokens. Corpora of dialogues are in lower case
-/// with blanks around marks already, and stay as they are.
-pub fn lower_case_words(text: &str) -> Vec<String> {
-    Tokenization::ThirteenA.words(&text.to_lowercase())
+/// The language of a tag such as `zh-Hant_TW`, in lower case.
+fn primary_subtag(code: &str) -> String {
+    code.split(['-', '_']).next().unwrap_or_default().to_lowercase()
+}
+
+/// The words in which replies are compared: those of `text` in lower case. The usual corpora of dialogues are in lower case
+/// with blanks around marks already, and stay as they are under [`Tokenization::ThirteenA`].
+pub fn lower_case_words(text: &str, tokenization: &Tokenization) -> Vec<String> {
+    tokenization.words(&text.to_lowercase())
 }
 
 fn words_of(text: &str) -> Vec<String> {

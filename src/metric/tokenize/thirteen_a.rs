@@ -14,6 +14,11 @@ static RULES: LazyLock<[Rule; 4]> = LazyLock::new(|| {
     ]
 });
 
+/// The rules that `13a` and `zh` share.
+pub(super) fn rules() -> &'static [Rule] {
+    &*RULES
+}
+
 /// `text` with a space between tokens; more than one space, and spaces at the ends, may be there.
 ///
 /// As in the original, `<skipped>` is removed, a word hyphenated across a line end is joined, other line ends become
@@ -24,5 +29,5 @@ pub fn tokenize(text: &str) -> String {
     if text.contains('&') {
         text = text.replace("&quot;", "\"").replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">");
     }
-    apply_all(&*RULES, format!(" {text} "))
+    apply_all(rules(), format!(" {text} "))
 }
