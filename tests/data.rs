@@ -274,7 +274,7 @@ fn a_token_file_of_other_columns_or_rows_is_made_again() {
 }
 
 #[test]
-fn blank_rows_are_dropped_from_what_a_language_model_is_measured_by() {
+fn blank_lines_of_a_language_model_are_kept_as_their_end_mark() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = bytes_tokenizer();
     let file = folder.path().join("x.tokens");
@@ -285,15 +285,17 @@ fn blank_rows_are_dropped_from_what_a_language_model_is_measured_by() {
         let kept: Vec<_> = (0..store.len()).map(|row| (store.row(row).unwrap(), text(row))).collect();
         (kept, store.counts)
     };
-    let (kept, counts) = build(Keep::NotEmpty);
-    assert_eq!(kept, [(1, "a b".into()), (3, "a lon".into())]);
-    let expected = Counts { rows: 5, kept: 2, skipped: 0, cut: 1, empty: 3, tokens: [10, 0], words: [4, 0] };
-    assert_eq!(counts, expected);
-    // Labelled texts keep every row, also where the file at hand has another rule.
-    let (kept, counts) = build(Keep::All);
-    assert_eq!(kept.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    assert_eq!((counts.kept, counts.empty), (5, 0));
-    assert_eq!(build(Keep::NotEmpty).1, expected);
+    let kept = |long: Option<&str>| -> Vec<(usize, String)> {
+        let rows = [(0, Some("")), (1, Some("a b")), (2, Some("")), (3, long), (4, Some(""))];
+        rows.into_iter().filter_map(|(row, text)| Some((row, text?.to_string()))).collect()
+    };
+    let cut = Counts { rows: 5, kept: 5, skipped: 0, cut: 1, empty: 0, tokens: [10, 0], words: [4, 0] };
+    assert_eq!(build(Keep::Lines(TooLong::Cut)), (kept(Some("a lon")), cut));
+    let skipped = Counts { kept: 4, skipped: 1, cut: 0, tokens: [4, 0], words: [2, 0], ..cut };
+    assert_eq!(build(Keep::Lines(TooLong::Skip)), (kept(None), skipped));
+    // other rows keep their white space, also where the file at hand has another rule
+    let of_texts = build(Keep::All).0;
+    assert_eq!(of_texts[2], (2, " \t".to_string()));
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub mod token_store;
 pub mod tokenizer;
 
 use crate::experiment::check::kebab;
-use crate::experiment::config::{CorpusKind, DataConfig, TaskKind};
+use crate::experiment::config::{CorpusKind, DataConfig, TaskKind, TooLong};
 use crate::interrupt;
 use anyhow::{bail, Context};
 use dialogue::History;
@@ -153,9 +153,9 @@ pub fn load(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
 pub struct Prepared {
     /// Trained on the training split, or read from the cache.
     pub tokenizer: Tokenizer,
-    /// Training rows: empty ones dropped, long ones skipped or cut.
+    /// Training rows: empty ones dropped (but for a language model's blank lines), long ones skipped or cut.
     pub train: TokenStore,
-    /// Dev rows, all of them but a language model's blank ones; long ones cut.
+    /// Dev rows, all of them; long ones cut, but for the lines of a language model.
     pub dev: TokenStore,
     /// Test rows, as dev.
     pub test: TokenStore,
@@ -175,8 +175,9 @@ pub fn prepare(corpus: &Corpus, config: &DataConfig, task: TaskKind) -> anyhow::
     let folder = token_folder()?;
     let tokenizer = tokenizer::train_or_load(corpus, config.vocabulary, &folder)?;
     let store = |name: &str, rows: &dyn Examples, keep: Keep| {
-        // windows of the running text cut no line
-        let max_tokens = if config.window > 0 { usize::MAX } else { config.max_tokens };
+        // windows of the running text cut no line, and held-out lines are scored in full, in chunks
+        let whole = config.window > 0 || (task.models_text() && name != "train");
+        let max_tokens = if whole { usize::MAX } else { config.max_tokens };
         let options = StoreOptions {
             max_tokens,
             source: source_limit(config, task),
@@ -187,8 +188,9 @@ pub fn prepare(corpus: &Corpus, config: &DataConfig, task: TaskKind) -> anyhow::
         TokenStore::build(rows, &tokenizer, &options, &file)
             .with_context(|| format!("in the {name} set of {}", corpus.name))
     };
-    let train = store("train", corpus.train.as_ref(), Keep::Training(config.too_long))?;
-    if train.is_empty() {
+    let of_training = if task.models_text() { Keep::Lines } else { Keep::Training };
+    let train = store("train", corpus.train.as_ref(), of_training(config.too_long))?;
+    if train.counts.tokens[0] == 0 {
         bail!(
             "no row of the training set of {} is left: all {} are empty or longer than data.max_tokens = {}; raise it or set too_long = \"cut\"",
             corpus.name,
@@ -197,9 +199,9 @@ pub fn prepare(corpus: &Corpus, config: &DataConfig, task: TaskKind) -> anyhow::
         );
     }
     let held_out = |name: &str, rows: &dyn Examples| {
-        let kept = store(name, rows, if task.has_target() { Keep::All } else { Keep::NotEmpty })?;
-        if kept.is_empty() {
-            bail!("no row of the {name} set of {} is left: all {} are blank", corpus.name, rows.len());
+        let kept = store(name, rows, if task.models_text() { Keep::Lines(TooLong::Cut) } else { Keep::All })?;
+        if task.models_text() && kept.counts.tokens[0] == 0 {
+            bail!("the {name} set of {} has no text: all {} lines are blank", corpus.name, rows.len());
         }
         Ok(kept)
     };

@@ -41,9 +41,9 @@ pub enum Keep {
     Training(TooLong),
     /// Dev and test, and labelled texts: every row, too long ones cut.
     All,
-    /// Dev and test of a language model: blank rows are dropped as in training, too long ones cut. Of a blank line the end mark
-    /// alone would be predicted, and count as a word.
-    NotEmpty,
+    /// Lines of a language model, in every split: blank ones have no token and are kept, since their end marks count; too long
+    /// ones are skipped or cut.
+    Lines(TooLong),
 }
 
 /// A source that is longer is cut, in training too, whatever [`Keep`] says.
@@ -399,8 +399,12 @@ impl<'a> Builder<'a> {
         let (mut any_cut, mut any_empty, mut too_long) = (false, false, false);
         for column in 0..columns {
             let text = self.examples.text(row, column)?;
-            any_empty |= text.trim().is_empty();
-            let mut tokens = self.tokenizer.encode(&text)?;
+            let is_blank = text.trim().is_empty();
+            any_empty |= is_blank;
+            let mut tokens = match self.options.keep {
+                Keep::Lines(_) if is_blank => Vec::new(),
+                _ => self.tokenizer.encode(&text)?,
+            };
             let cut = match self.options.source {
                 Some(limit) if column == 0 => limit.cut(&mut tokens),
                 _ => {
@@ -421,8 +425,8 @@ impl<'a> Builder<'a> {
             ids.push(tokens);
         }
         Ok(match self.options.keep {
-            Keep::Training(_) | Keep::NotEmpty if any_empty => Encoded::Empty,
-            Keep::Training(TooLong::Skip) if too_long => Encoded::Skipped,
+            Keep::Training(_) if any_empty => Encoded::Empty,
+            Keep::Training(TooLong::Skip) | Keep::Lines(TooLong::Skip) if too_long => Encoded::Skipped,
             _ => Encoded::Kept { ids, words, cut: any_cut },
         })
     }

@@ -1,14 +1,18 @@
 //! Language modelling: the next token, a line a row or in windows of the running text, scored by perplexity.
 
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
-use super::tokens::{self, cross_entropy, held_out, pad, shifted, TrainingRows};
+use super::remarks::{self, Score};
+use super::tokens::{self, cross_entropy, cross_entropy_after, held_out, pad, shifted, TrainingRows};
 use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;
 use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
+use crate::data::Examples;
 use crate::experiment::Run;
+use crate::interrupt;
 use crate::metric::perplexity::exp_mean;
+use crate::metric::script::{add_unspaced, Share};
 use crate::model::language_model::LanguageModel;
 use crate::model::LayerView;
 use anyhow::Result;
@@ -76,9 +80,19 @@ impl Generator for Completer {
     }
 }
 
+/// The most tokens that are predicted in one row of a line: those of the longest training row, its end mark included.
+fn longest(run: &Run) -> usize {
+    run.data.max_tokens + 1
+}
+
+/// From this share of letters in scripts without blanks on, there is no perplexity per word.
+const UNSPACED: f64 = 0.5;
+
 /// Completer and data.
 pub struct LanguageModelling {
     run: Run,
+    /// The lines of dev and of test.
+    lines: [Box<dyn Examples>; 2],
     train: RunningText,
     dev: RunningText,
     test: RunningText,
@@ -89,12 +103,22 @@ pub struct LanguageModelling {
 impl LanguageModelling {
     /// Reads the data and builds the model.
     pub fn new(run: &Run, device: Device) -> Result<Self> {
-        let (_, prepared, training) = tokens::read(run)?;
+        let (corpus, prepared, mut training) = tokens::read(run)?;
         let completer = Completer::new(run, prepared.tokenizer.clone(), device)?;
-        let text = |store| RunningText::new(store, run.data.window);
-        let (train, dev, test) = (text(prepared.train), text(prepared.dev), text(prepared.test));
+        let train = RunningText::new(prepared.train, run.data.window);
+        let held_out = |store| RunningText::in_full(store, run.data.window, longest(run));
+        let (dev, test) = (held_out(prepared.dev), held_out(prepared.test));
+        for (name, text) in [("dev", &dev), ("test", &test)] {
+            if text.long_lines() > 0 {
+                training.notes.push(format!(
+                    "{name}: {} lines are longer than max_tokens = {} and scored in full, in chunks",
+                    text.long_lines(),
+                    run.data.max_tokens
+                ));
+            }
+        }
         let training = TrainingRows { lengths: train.lengths(), ..training };
-        Ok(Self { run: run.clone(), train, dev, test, training, completer })
+        Ok(Self { run: run.clone(), lines: [corpus.dev, corpus.test], train, dev, test, training, completer })
     }
 
     /// What the model is to predict at each position of some rows.
@@ -116,9 +140,32 @@ impl LanguageModelling {
     fn held_out(&self, text: &RunningText) -> Result<DevScore> {
         held_out(&text.lengths(), self.run.train.batch_tokens, |rows| {
             let targets = self.targets_of(text, rows)?;
-            let tokens = targets.iter().map(|row| row.len() as u64).sum();
-            Ok((self.batch_loss(&self.input_of(&targets), &targets, 0.0, false)?, tokens))
+            let context: Vec<usize> = rows.iter().map(|&row| text.context(row as usize)).collect();
+            let tokens = targets.iter().zip(&context).map(|(row, context)| (row.len() - context) as u64).sum();
+            let model = &self.completer.model;
+            let hidden = model.forward(&self.input_of(&targets), false)?;
+            Ok((cross_entropy_after(&context, &hidden, &targets, model.table())?, tokens))
         })
+    }
+
+    /// The share of a split's letters in scripts that are written without blanks.
+    fn unspaced(lines: &dyn Examples) -> Result<Share> {
+        let mut share = Share::default();
+        for row in 0..lines.len() {
+            interrupt::check()?;
+            add_unspaced(&mut share, &lines.text(row, 0)?);
+        }
+        Ok(share)
+    }
+
+    /// How words and tokens are counted.
+    fn signature(&self) -> String {
+        let rows = match self.run.data.window {
+            0 => format!("rows:lines|long-lines:chunks-of-{}-after-half", longest(&self.run)),
+            window => format!("rows:windows-of-{window}|context:none"),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        format!("words:between-blanks|end-marks:every-line-and-blank-ones|{rows}|version:synthesizer-{version}")
     }
 }
 
@@ -155,13 +202,35 @@ impl Task for LanguageModelling {
 
     /// Per subword, and per word: the same sum over the number of words, each line's end mark counted as one.
     fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Scores> {
-        let mut metrics = Vec::new();
+        let mut scores = Scores::default();
         let test = self.held_out(&self.test)?;
-        for (split, score, text) in [("dev", *dev, &self.dev), ("test", test, &self.test)] {
-            metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
-            metrics.push((format!("{split}.word_perplexity"), exp_mean(score.nll, text.words()).into()));
+        let splits = [("dev", *dev, &self.dev), ("test", test, &self.test)];
+        for ((split, score, text), lines) in splits.into_iter().zip(&self.lines) {
+            let unspaced = Self::unspaced(lines.as_ref())?;
+            let without_words = unspaced.value() >= UNSPACED;
+            let per_word = exp_mean(score.nll, text.words()).filter(|_| !without_words);
+            let reason = match without_words {
+                true => format!("{unspaced} of the letters are of scripts written without blanks between words"),
+                false => "it is above the largest number".into(),
+            };
+            let of_split = [
+                Score::new(split, "perplexity", exp_mean(score.nll, score.tokens), "it is above the largest number"),
+                Score::new(split, "word_perplexity", per_word, reason),
+            ];
+            scores.metrics.extend(of_split.iter().map(Score::metric));
+            scores.metrics.push((format!("{split}.word_perplexity.signature"), self.signature().into()));
+            scores.notes.extend(remarks::blanks(&of_split));
+            scores.notes.extend((split == "test" && unspaced.is_noted() && !without_words).then(|| {
+                format!(
+                    "The word perplexity counts words between blanks, but {unspaced} of the letters of the test text are of \
+                     scripts written without blanks."
+                )
+            }));
         }
-        Ok(Scores { metrics, notes: Vec::new() })
+        let (share, note) = remarks::coverage(Share { part: test.tokens, whole: self.test.token_count() }, "tokens");
+        scores.metrics.push(share);
+        scores.notes.extend(note);
+        Ok(scores)
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

@@ -6,15 +6,17 @@
 
 use super::attention_view::{Histogram, VIEWED_ROWS};
 use super::encoder_decoder::Batch;
+use super::remarks::{self, Score};
 use super::tokens::{self, held_out, marked, TrainingRows};
 use super::writer::Writer;
-use super::{Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task, TokenBatch};
+use super::{Answer, BatchLoss, Cut, DevScore, Generator, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::running_text::RunningText;
 use crate::data::span_corruption::{corrupt, fillings, spans, Draw};
 use crate::data::tokenizer::Tokenizer;
 use crate::experiment::{DecodeConfig, Run};
 use crate::metric::perplexity::exp_mean;
+use crate::metric::script::Share;
 use anyhow::{bail, Result};
 use std::path::Path;
 use std::time::Instant;
@@ -188,12 +190,24 @@ impl Task for MaskedLanguageModelling {
 
     /// In nats a target token (sentinels and end marks among them), and its exponential.
     fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Scores> {
-        let mut metrics: Vec<Metric> = Vec::new();
-        for (split, score) in [("dev", *dev), ("test", self.held_out(&self.test)?)] {
-            metrics.push((format!("{split}.log_perplexity"), score.loss().into()));
-            metrics.push((format!("{split}.perplexity"), exp_mean(score.nll, score.tokens).into()));
+        let mut scores = Scores::default();
+        let test = self.held_out(&self.test)?;
+        for (split, score) in [("dev", *dev), ("test", test)] {
+            let reason = "it is above the largest number";
+            let of_split = [
+                Score::new(split, "log_perplexity", Some(score.loss()), reason),
+                Score::new(split, "perplexity", exp_mean(score.nll, score.tokens), reason),
+            ];
+            scores.metrics.extend(of_split.iter().map(Score::metric));
+            scores.notes.extend(remarks::blanks(&of_split));
         }
-        Ok(Scores { metrics, notes: Vec::new() })
+        // every window is scored, on the tokens that are masked in it
+        let masked =
+            (0..self.test.len()).map(|row| self.run.data.spans_in(self.test.length(row)).target() as u64).sum();
+        let (share, note) = remarks::coverage(Share { part: test.tokens, whole: masked }, "masked tokens");
+        scores.metrics.push(share);
+        scores.notes.extend(note);
+        Ok(scores)
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

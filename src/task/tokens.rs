@@ -131,16 +131,18 @@ pub fn pad(rows: &[Vec<i64>], device: Device) -> (Tensor, Option<Tensor>) {
     (tensor, mask)
 }
 
-/// Where a flattened [B, L] batch holds tokens (int64 positions), if it has padding.
-pub fn real_positions(rows: &[Vec<i64>], device: Device) -> Option<Tensor> {
+/// Where a flattened [B, L] batch holds tokens after the first `skipped` of each row (int64 positions), if that is not
+/// everywhere.
+fn positions(rows: &[Vec<i64>], skipped: &[usize], device: Device) -> Option<Tensor> {
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
-    if rows.iter().all(|row| row.len() == longest) {
+    if rows.iter().all(|row| row.len() == longest) && skipped.iter().all(|skipped| *skipped == 0) {
         return None;
     }
     let positions: Vec<i64> = rows
         .iter()
+        .zip(skipped)
         .enumerate()
-        .flat_map(|(index, row)| (0..row.len()).map(move |at| (index * longest + at) as i64))
+        .flat_map(|(index, (row, skipped))| (*skipped..row.len()).map(move |at| (index * longest + at) as i64))
         .collect();
     Some(to_device(&Tensor::from_slice(&positions), device))
 }
@@ -150,10 +152,27 @@ pub fn real_positions(rows: &[Vec<i64>], device: Device) -> Option<Tensor> {
 ///
 /// Padding is left out before the softmax, the dearest product of a small model.
 pub fn cross_entropy(hidden: &Tensor, targets: &[Vec<i64>], table: &Tensor, label_smoothing: f64) -> Result<Tensor> {
+    let none = vec![0; targets.len()];
+    cross_entropy_of(&none, hidden, targets, table, label_smoothing)
+}
+
+/// As [`cross_entropy`] without label smoothing, of the targets after the first `context` ones of each row.
+pub fn cross_entropy_after(context: &[usize], hidden: &Tensor, targets: &[Vec<i64>], table: &Tensor) -> Result<Tensor> {
+    cross_entropy_of(context, hidden, targets, table, 0.0)
+}
+
+fn cross_entropy_of(
+    skipped: &[usize],
+    hidden: &Tensor,
+    targets: &[Vec<i64>],
+    table: &Tensor,
+    label_smoothing: f64,
+) -> Result<Tensor> {
     let flat = hidden.f_reshape([-1, *hidden.size().last().unwrap_or(&1)])?;
-    let flat = match real_positions(targets, hidden.device()) {
+    let flat = match positions(targets, skipped, hidden.device()) {
         Some(positions) => flat.f_index_select(0, &positions)?,
         None => flat,
     };
-    Ok(model::cross_entropy::cross_entropy(&flat, table, &targets.concat(), label_smoothing)?)
+    let targets: Vec<i64> = targets.iter().zip(skipped).flat_map(|(row, skipped)| &row[*skipped..]).copied().collect();
+    Ok(model::cross_entropy::cross_entropy(&flat, table, &targets, label_smoothing)?)
 }
