@@ -128,7 +128,7 @@ fn many_at_once_make_a_damaged_file_again() {
     let options = |keep| StoreOptions { max_tokens: 20, source: None, keep, data_hash: "x".into() };
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let keep = if thread % 2 == 0 { Keep::All } else { Keep::NotEmpty };
+            let keep = if thread % 2 == 0 { Keep::All } else { Keep::Lines(TooLong::Cut) };
             let (rows, tokenizer, file) = (&rows, &tokenizer, &file);
             scope.spawn(move || {
                 for round in 0..8 {
