@@ -29,7 +29,8 @@ pub fn excerpt_of_bytes(bytes: &[u8]) -> String {
     excerpt(&String::from_utf8_lossy(bytes))
 }
 
-/// A message with every line of more than 2,000 characters cut: libraries quote values in their errors, however long.
+/// A message with every line of more than 2,000 characters cut, and control characters but line feeds and tabs replaced:
+/// libraries quote values in their errors as they are, and however long.
 pub fn clipped(message: &str) -> String {
     let clip = |line: &str| match line.char_indices().nth(MOST_OF_LINE) {
         None => line.to_string(),
@@ -44,6 +45,8 @@ pub fn clipped(message: &str) -> String {
             }
         }
     };
+    let shown = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    let clip = |line: &str| clip(line).chars().map(shown).collect::<String>();
     message.split('\n').map(clip).collect::<Vec<_>>().join("\n")
 }
 
@@ -71,6 +74,6 @@ mod tests {
         assert!(clipped.starts_with("short\nöö") && clipped.ends_with("ööat line 1 column 7"), "{clipped}");
         assert!(clipped.contains(" … (997818 characters left out) … "), "{clipped}");
         assert!(clipped.chars().count() < 2300);
-        assert_eq!(super::clipped("one\ntwo"), "one\ntwo");
+        assert_eq!(super::clipped("one\n\ttwo\u{1b}[2J\r"), "one\n\ttwo\u{fffd}[2J\u{fffd}");
     }
 }

@@ -1,5 +1,6 @@
 //! Lines to the user. Nobody may read them any more (`… | head`), which is no reason to stop training.
 
+use crate::excerpt::clipped;
 use std::io::Write;
 
 /// What was typed, as a shell takes it again: `synthesizer`, then the arguments.
@@ -21,9 +22,9 @@ pub fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// A line on standard error.
+/// A line on standard error; megabytes that a file put into a message are cut ([`clipped`]).
 pub fn tell(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", clipped(text));
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn home_assistant_errors_name_file_and_language() {
     let bytes = std::fs::read(&wheel).unwrap();
     std::fs::write(&wheel, &bytes[..bytes.len() / 2]).unwrap();
     let cut = message(home_assistant::read(&wheel, "en", "de"));
-    assert!(cut.contains("x.whl is no zip archive, or a damaged one"), "{cut}");
+    assert!(cut.contains("x.whl is not a zip archive, or is damaged"), "{cut}");
     std::fs::write(&wheel, zip(&[("homeassistant/components/a/translations/en.json", b"{\"a\": \n oops}")])).unwrap();
     let broken = message(home_assistant::read(&wheel, "en", "de"));
     assert!(broken.contains("components/a/translations/en.json is no valid JSON: "), "{broken}");

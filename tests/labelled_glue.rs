@@ -125,7 +125,7 @@ fn wrong_files_are_refused_with_their_line() {
     assert_eq!(sst("cut short\n"), "dev.tsv, line 3: 1 columns, where SST-2 has 2");
     assert_eq!(sst("a\tb\t1\n"), "dev.tsv, line 3: 3 columns, where SST-2 has 2");
     assert_eq!(sst("\nfine\t0\n"), "dev.tsv, line 3: 1 columns, where SST-2 has 2");
-    assert_eq!(sst("fine\t2"), "dev.tsv, line 3: column \"label\": \"2\" is no label of SST-2; labels: 0, 1");
+    assert_eq!(sst("fine\t2"), "dev.tsv, line 3: column \"label\": \"2\" is not a label of SST-2; labels: 0, 1");
     assert_eq!(sst("fine\t"), "dev.tsv, line 3: column \"label\": \"\" is no label of SST-2; labels: 0, 1");
     assert!(refusal("SST-2", b"sentence\tlabel\n\xff\t1\n").starts_with("dev.tsv, line 2: invalid UTF-8"));
     // Only a first line can be the header of a test file.
@@ -137,8 +137,8 @@ fn wrong_files_are_refused_with_their_line() {
         "dev.tsv, line 1: RTE needs a column \"sentence2\"; the columns are: index, sentence1, label"
     );
     let score = |score: &str| refusal("STS-B", format!("sentence1\tsentence2\tscore\na\tb\t{score}").as_bytes());
-    assert_eq!(score("5.1"), "dev.tsv, line 2: column \"score\": \"5.1\" is no score from 0 to 5");
-    assert_eq!(score("NaN"), "dev.tsv, line 2: column \"score\": \"NaN\" is no score from 0 to 5");
+    assert_eq!(score("5.1"), "dev.tsv, line 2: column \"score\": \"5.1\" is not a score from 0 to 5");
+    assert_eq!(score("NaN"), "dev.tsv, line 2: column \"score\": \"NaN\" is not a score from 0 to 5");
     // QQP skips short rows, not wrong labels.
     let qqp = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\ta\tb\tyes\n";
     assert!(refusal("QQP", qqp.as_bytes()).contains("line 2: column \"is_duplicate\": \"yes\""));

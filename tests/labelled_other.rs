@@ -58,7 +58,7 @@ fn ag_news_refuses_wrong_files_with_their_line() {
         refusal(format!("{good}{good}\"5\",\"a\",\"b\"\n").as_bytes()),
         "train.csv, line 3, cell 1: \"5\" is no class from 1 to 4"
     );
-    assert!(refusal(b"\"1\",\"a\",\"\xff\"\n").starts_with("train.csv, line 1, cell 3: invalid UTF-8"));
+    assert!(refusal(b"\"1\",\"a\",\"\xff\"\n").starts_with("train.csv, line 1: invalid UTF-8"));
     let said = message(ag_news::read(&folder.path().join("none")));
     assert!(said.contains("AG News is read from its official files") && said.contains("none/train.csv"), "{said}");
 }
@@ -177,7 +177,7 @@ fn bbc_topics_keeps_one_of_equal_texts_and_splits_by_title() {
     let said = message(bbc_topics::read(&wheel));
     assert!(said.contains("data/tech/905.txt in") && said.contains("no text after the title"), "{said}");
     fs::write(&wheel, "no zip").unwrap();
-    assert!(message(bbc_topics::read(&wheel)).contains("is no zip archive, or a damaged one"));
+    assert!(message(bbc_topics::read(&wheel)).contains("is not a zip archive, or is damaged"));
 }
 
 fn movie_archive(path: &Path, table: &str) {

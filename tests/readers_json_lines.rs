@@ -82,7 +82,7 @@ fn a_blank_last_line_is_passed_over_and_lines_keep_their_numbers() {
     // In the second file, whose rows come after the first one's.
     for (text, expected) in [
         (format!("{}\n\n{}\n", LINES[1], LINES[0]), "b.json, line 2: the line is blank"),
-        (format!("{}\n{{\"url\": \"u\"}}\n\n", LINES[1]), "b.json, line 2: there is no field \"text\", only url;"),
+        (format!("{}\n{{\"url\": \"u\"}}\n\n", LINES[1]), "b.json, line 2: there is no field \"text\", only \"url\";"),
         (
             format!("{}\n{{\"text\": null}}", LINES[1]),
             "line 2: field \"text\": invalid type: null, expected a string, column 13",

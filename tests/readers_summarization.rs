@@ -142,7 +142,7 @@ fn broken_stories_and_lists_are_told() {
     std::fs::write(&list, "http://www.example.com/b\nwww.example.com").unwrap();
     let error = message(read(&config));
     assert!(
-        error.contains("list.txt, line 2: \"www.example.com\" is no URL; data.train names lists of URLs"),
+        error.contains("list.txt, line 2: \"www.example.com\" is not a URL; data.train names lists of URLs"),
         "{error}"
     );
     config.stories = vec![list];
@@ -172,7 +172,7 @@ fn json_lines_are_read_by_field_name() {
     assert_eq!(pairs(twice.train.as_ref()), [pairs(corpus.train.as_ref()), pairs(corpus.train.as_ref())].concat());
     std::fs::write(&packed, &bytes[..bytes.len() - 9]).unwrap();
     let error = message(read(&config));
-    assert!(error.contains("x.jsonl.gz is no gzip file, or is cut short"), "{error}");
+    assert!(error.contains("x.jsonl.gz: the gzip data is cut short or damaged"), "{error}");
 
     config.fields.reverse();
     config.train.pop();
@@ -194,9 +194,9 @@ fn broken_json_lines_end_in_file_and_line() {
         ),
         (
             r#"{"text": "a", "id": 3, "highlights": "b"}"#,
-            "x.jsonl, line 2: there is no field \"article\", only highlights, id, text;",
+            "x.jsonl, line 2: there is no field \"article\", only \"highlights\", \"id\", \"text\";",
         ),
-        (r#"{"article": "a"}"#, "x.jsonl, line 2: there is no field \"highlights\", only article;"),
+        (r#"{"article": "a"}"#, "x.jsonl, line 2: there is no field \"highlights\", only \"article\";"),
         (
             r#"{"article": "a", "highlights": ["b"]}"#,
             "x.jsonl, line 2: field \"highlights\": invalid type: sequence, expected a string, column 31",

@@ -12,7 +12,8 @@ pub fn explained(error: serde_json::Error, line: &str) -> anyhow::Error {
     // The parser sees one line and calls it line 1; column 0 stands for the whole.
     let text = error.to_string();
     let what = text.strip_suffix(&format!(" at line 1 column {column}")).unwrap_or(&text);
-    if ["unexpected end of hex escape", "lone leading surrogate in hex escape"].contains(&what) {
+    // Who reads a field says its name first.
+    if ["unexpected end of hex escape", "lone leading surrogate in hex escape"].iter().any(|end| what.ends_with(end)) {
         if let Some((at, escape)) = lone_surrogate(line) {
             return anyhow!(
                 "the escape {escape} at column {at} is one half of a surrogate pair without the other half, which is not a \

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Opens the files of the three splits, plain or gzipped; `fields` are the names of source and target, or of the only text
+/// Opens the files of the three splits, plain or compressed; `fields` are the names of source and target, or of the only text
 /// where the task has no target.
 ///
 /// Every line is parsed once, for the hash. Errors name file and line: broken or cut JSON, a blank line before the last, a

@@ -11,13 +11,14 @@ use super::dialogue::{Dialogue, DialogueRows, History};
 use super::files::{single, SplitFiles};
 use super::lines::Lines;
 use super::{Corpus, Examples};
+use crate::excerpt::excerpt;
 use crate::interrupt;
 use anyhow::{bail, Context};
 use std::path::{Path, PathBuf};
 
 const PERSONAS: [&str; 2] = ["your persona:", "partner's persona:"];
 
-/// Reads the files of the three splits, plain or gzipped.
+/// Reads the files of the three splits, plain or compressed.
 ///
 /// Errors name file and line: a line without number, a number that does not follow, a turn without its tab or with more
 /// than three, an empty reply, a persona line after a turn, invalid UTF-8.
@@ -71,9 +72,9 @@ fn file(path: &Path, lines: &Lines, rows: &mut DialogueRows) -> anyhow::Result<u
         let numbered = line.split_once(' ').and_then(|(number, text)| Some((number.parse::<u32>().ok()?, text)));
         let Some((number, text)) = numbered else {
             bail!(
-                "{}: a line begins with its number in the dialogue and a blank, this one with {:?}",
+                "{}: a line begins with its number in the dialogue and a blank, but this one is {}",
                 place(),
-                head(line)
+                excerpt(line)
             );
         };
         if number == 1 {
@@ -102,7 +103,7 @@ fn file(path: &Path, lines: &Lines, rows: &mut DialogueRows) -> anyhow::Result<u
             );
         };
         if reply.trim().is_empty() {
-            bail!("{}: the reply to {:?} is empty", place(), head(said));
+            bail!("{}: the reply to {} is empty", place(), excerpt(said));
         }
         dialogue.utterances.extend([said, reply].map(|text| text.trim().into()));
     }
@@ -116,8 +117,4 @@ fn finish(dialogue: Dialogue, rows: &mut DialogueRows) {
     if !dialogue.utterances.is_empty() {
         rows.push(dialogue, replies);
     }
-}
-
-fn head(text: &str) -> String {
-    text.chars().take(30).collect()
 }

@@ -22,7 +22,7 @@ use std::path::Path;
 const SPLIT_RULE: &str = "dev: dialogues of \"train\" by the SHA-256 of their persona lines and first utterance \
                           (first 8 bytes, big-endian, mod 100, 0 to 4); test: \"valid\"";
 
-/// Reads the one file that `data.train` names, plain or gzipped.
+/// Reads the one file that `data.train` names, plain or compressed.
 ///
 /// Errors: dev or test files; broken or cut JSON, a missing field, an utterance without candidates (with file, line and
 /// column); no entry in `train` or `valid`.

@@ -14,6 +14,7 @@ use super::files::{single, SplitFiles};
 use super::lines::Lines;
 use super::rows::{hash_pairs, Hasher};
 use super::{Corpus, Examples};
+use crate::excerpt::excerpt;
 use crate::input;
 use crate::interrupt;
 use anyhow::{bail, Context};
@@ -204,9 +205,10 @@ fn split(
             }
             if !url.contains("://") {
                 bail!(
-                    "{}, line {}: {url:?} is no URL; data.{key} names lists of URLs, one a line",
+                    "{}, line {}: {} is not a URL; data.{key} names lists of URLs, one a line",
                     path.display(),
-                    at + 1
+                    at + 1,
+                    excerpt(url)
                 );
             }
             let digest: [u8; 20] = Sha1::digest(url.as_bytes()).into();

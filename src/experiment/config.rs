@@ -87,7 +87,7 @@ pub enum CorpusKind {
     AgNews,
     /// IMDb reviews, a folder a class (classification).
     Imdb,
-    /// Plain files, one text a line, or .sgm for dev and test.
+    /// Plain files, one text a line, or SGML and XML of WMT and IWSLT.
     Text,
     /// Made-up digit sequences and their reversal, for tests (translation).
     Reverse,

@@ -1,7 +1,11 @@
 //! Problems of experiment files: the place, the line, a caret, and what to do.
 
+use crate::excerpt::{clipped, MOST};
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+/// Characters of a long line that are shown before a place in it.
+const BEFORE: usize = 40;
 
 /// One problem, at its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +27,10 @@ pub struct Place {
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
-    /// The line.
+    /// The line, or of a long one the part around the place; control characters are replaced.
     pub excerpt: String,
+    /// Characters of the line before the excerpt.
+    pub skipped: usize,
     /// Characters that are marked, 1 or more.
     pub width: usize,
 }
@@ -36,32 +42,43 @@ impl Place {
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let end = (span.end.clamp(start, line_end)..=line_end).find(|&at| text.is_char_boundary(at));
-        Place {
-            line: text[..start].matches('\n').count() + 1,
-            column: text[line_start..start].chars().count() + 1,
-            excerpt: text[line_start..line_end].trim_end().to_owned(),
-            width: text[start..end.unwrap_or(line_end)].chars().count().max(1),
+        let column = text[line_start..start].chars().count() + 1;
+        let line = text[line_start..line_end].trim_end();
+        let skipped = if line.chars().nth(MOST).is_some() { (column - 1).saturating_sub(BEFORE) } else { 0 };
+        // A terminal would obey control characters; a tab is one that the caret's line repeats.
+        let shown = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+        let mut excerpt: String = line.chars().skip(skipped).take(MOST).map(shown).collect();
+        if skipped > 0 {
+            excerpt.replace_range(..excerpt.chars().next().map_or(0, char::len_utf8), "…");
         }
+        if line.chars().nth(skipped + MOST).is_some() {
+            excerpt.push('…');
+        }
+        let width = text[start..end.unwrap_or(line_end)].chars().count();
+        let width = width.min((skipped + MOST + 1).saturating_sub(column)).max(1);
+        Place { line: text[..start].matches('\n').count() + 1, column, excerpt, skipped, width }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
+        let text = clipped(&self.text);
         match &self.place {
-            None => write!(f, "{path}: {}", self.text)?,
-            Some(Place { line, column, excerpt, width }) => {
+            None => write!(f, "{path}: {text}")?,
+            Some(Place { line, column, excerpt, skipped, width }) => {
                 let gutter = " ".repeat(line.to_string().len());
                 // Tabs stay tabs, so that the caret stands below its character.
-                let pad: String = excerpt.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' }).collect();
-                writeln!(f, "{path}:{line}:{column}: {}", self.text)?;
+                let pad: String =
+                    excerpt.chars().take(column - 1 - skipped).map(|c| if c == '\t' { c } else { ' ' }).collect();
+                writeln!(f, "{path}:{line}:{column}: {text}")?;
                 writeln!(f, "{gutter} |")?;
                 writeln!(f, "{line} | {excerpt}")?;
                 write!(f, "{gutter} | {pad}{}", "^".repeat(*width))?;
             }
         }
         if !self.help.is_empty() {
-            write!(f, "\n  {}", self.help)?;
+            write!(f, "\n  {}", clipped(&self.help))?;
         }
         Ok(())
     }
@@ -107,6 +124,10 @@ pub fn nearest<'a>(typed: &str, allowed: &[&'a str]) -> Option<&'a str> {
     let plain = |word: &str| word.to_lowercase().replace(['-', '_', ' '], "");
     let typed = plain(typed);
     let letters = typed.chars().count();
+    // Nothing that may be typed is as long, and the distance takes time for every letter.
+    if letters > 100 {
+        return None;
+    }
     let reach = letters.max(3) / 3;
     allowed
         .iter()
@@ -163,11 +184,30 @@ mod tests {
     }
 
     #[test]
+    fn long_lines_are_shown_around_the_place() {
+        let text = format!("{}wrong{}", "é".repeat(1_000_000), "x".repeat(1_000_000));
+        let problem = |span: std::ops::Range<usize>| {
+            let place = Some(Place::of(&text, span));
+            Problem { path: "x.toml".into(), place, text: "no".repeat(1_000_000), help: String::new() }.to_string()
+        };
+        let message = problem(2_000_000..2_000_005);
+        let lines: Vec<&str> = message.lines().collect();
+        assert!(lines[0].starts_with("x.toml:1:1000001: nono") && lines[0].chars().count() < 2500, "{}", lines[0]);
+        assert_eq!(lines[2], format!("1 | …{}wrong{}…", "é".repeat(39), "x".repeat(155)));
+        assert_eq!(lines[3], format!("  | {}^^^^^", " ".repeat(40)));
+        // A span beyond what is shown is marked as far as the line is.
+        assert_eq!(problem(0..2_000_000).lines().last().unwrap(), format!("  | {}", "^".repeat(200)));
+        assert_eq!(Place::of("a\u{1b}[31m = 1", 0..1).excerpt, "a\u{fffd}[31m = 1");
+        assert_eq!(nearest(&"x".repeat(2_000_000), &["heads"]), None);
+    }
+
+    #[test]
     fn a_place_counts_characters_and_stays_on_its_line() {
         let text = "a = 1\n\té = \"x\ny\"";
         let place = Place::of(text, 12..16);
         assert_eq!((place.line, place.column, place.width), (2, 6, 2));
         assert_eq!(place.excerpt, "\té = \"x");
+        assert_eq!(place.skipped, 0);
         let end = Place::of(text, text.len()..text.len() + 4);
         assert_eq!((end.line, end.column, end.width), (3, 3, 1));
     }

@@ -21,6 +21,7 @@ pub use message::{Problem, Problems};
 pub use mix::Mix;
 pub use resolve::{Plan, PlannedRun};
 
+use crate::files::is_clutter;
 use source::Source;
 use std::path::{Path, PathBuf};
 use typed::ExperimentToml;
@@ -122,6 +123,9 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     }
     for entry in path.read_dir()? {
         let path = entry?.path();
+        if is_clutter(&path) {
+            continue;
+        }
         if path.is_dir() || path.extension().is_some_and(|extension| extension == "toml") {
             collect(&path, found)?;
         }

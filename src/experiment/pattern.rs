@@ -30,18 +30,22 @@ pub fn found(path: &Path) -> Result<Option<Vec<PathBuf>>, String> {
     if path.exists() {
         return Ok(None);
     }
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
-    let found =
-        glob::glob_with(text, options).map_err(|error| format!("the pattern {text} can't be understood: {error}"))?;
+    let found = glob::glob(text).map_err(|error| format!("the pattern {text} can't be understood: {error}"))?;
     let mut files = Vec::new();
     for file in found {
         let file = file.map_err(|error| format!("can't look for files that match {text}: {error}"))?;
-        if !file.is_dir() && (!is_clutter(&file) || is_clutter(path)) {
+        if !file.is_dir() && hidden(&file) <= hidden(path) && (!is_clutter(&file) || is_clutter(path)) {
             files.push(file);
         }
     }
     files.sort();
     Ok(Some(files))
+}
+
+/// How many parts of a path begin with a dot, as hidden files and folders do.
+fn hidden(path: &Path) -> usize {
+    let parts = path.components().filter(|part| matches!(part, Component::Normal(_)));
+    parts.filter(|part| part.as_os_str().to_string_lossy().starts_with('.')).count()
 }
 
 /// The files of an entry: itself, or one for each file that its pattern matches. Of parallel patterns those files belong
@@ -111,9 +115,8 @@ impl Column<'_> {
         if lacking.is_empty() && rest.is_empty() {
             return Ok(paired);
         }
-        let lacking =
-            told(lacking.iter().map(|(parts, file)| (parts, *file)), &format!("has no match in {other_name}"));
-        let rest = told(rest.iter().map(|(parts, file)| (parts, *file)), &format!("has no match in {name}"));
+        let lacking = told(lacking.iter().map(|(parts, file)| (parts, *file)), &other_name);
+        let rest = told(rest.iter().map(|(parts, file)| (parts, *file)), &name);
         let unmatched = [lacking, rest].into_iter().flatten().collect::<Vec<_>>().join("; ");
         Err(format!(
             "{name} matches {} files and {other_name} {}, which do not belong together: {unmatched}. The wildcards of parallel \
@@ -124,14 +127,17 @@ impl Column<'_> {
     }
 }
 
-/// `p-3.en (* = 3), p-4.en (* = 4) and 2 more: why`; nothing without files.
-fn told<'a>(files: impl ExactSizeIterator<Item = (&'a Vec<String>, &'a PathBuf)>, why: &str) -> Option<String> {
+/// `p-*.de has no match for p-3.en (wildcards: 3), p-4.en (wildcards: 4) and 2 more`; nothing without files.
+fn told<'a>(
+    files: impl ExactSizeIterator<Item = (&'a Vec<String>, &'a PathBuf)>,
+    pattern: &dyn std::fmt::Display,
+) -> Option<String> {
     let count = files.len();
     let listed =
         files.take(LISTED).map(|(parts, file)| format!("{} (wildcards: {})", file.display(), parts.join(", ")));
     let listed = listed.collect::<Vec<_>>().join(", ");
     let more = if count > LISTED { format!(" and {} more", count - LISTED) } else { String::new() };
-    (count > 0).then(|| format!("{listed}{more} {why}"))
+    (count > 0).then(|| format!("{pattern} has no match for {listed}{more}"))
 }
 
 /// Tells what the wildcards of a pattern stand for.

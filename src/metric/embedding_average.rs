@@ -10,7 +10,7 @@
 //!
 //! **Files.** GloVe's text form: a line a word, then its numbers, single blanks between. The number of numbers is that of the
 //! first line; a word may itself hold blanks (`. . .`). A first line of two whole numbers is word2vec's header, words and
-//! numbers a word. Files are of 1 to 5 GB, or gzipped: they are read through, and only the vectors of words that are needed
+//! numbers a word. Files are of 1 to 5 GB, or compressed: they are read through, and only the vectors of words that are needed
 //! stay.
 
 use super::mean::Mean;

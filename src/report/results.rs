@@ -6,6 +6,7 @@ use super::read::cost::{CostRow, TimeRow};
 use super::read::log::Log;
 use super::read::runs::RunRow;
 use super::read::{attention, cost, log, runs, Tail};
+use crate::files::is_clutter;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -121,7 +122,7 @@ fn list(path: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).map_err(fault)? {
         let entry = entry.map_err(fault)?.path();
-        if keep(&entry) {
+        if !is_clutter(&entry) && keep(&entry) {
             found.push(entry);
         }
     }

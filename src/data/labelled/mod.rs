@@ -263,9 +263,14 @@ impl Splits {
         let splits = [("training", &train), ("dev", &dev)].into_iter().chain(tests.iter().map(|test| ("test", test)));
         for (split, rows) in splits {
             if rows.is_empty() {
-                // Files without rows are refused where they are read.
-                let rows = train.len();
-                bail!("the {split} set of {name} is empty: it is held out of the training rows, of which there are only {rows}");
+                // Files without rows are refused where they are read, so it is a matter of the split.
+                let [train, dev] = [train.len(), dev.len()];
+                let why = match split {
+                    "training" => format!("all of the {dev} rows were held out for dev"),
+                    "dev" => format!("it is held out of the training rows, of which there are only {train}"),
+                    _ => "there is not one row to read".to_string(),
+                };
+                bail!("the {split} set of {name} is empty: {why}");
             }
             rows.hash_into(&mut hasher)?;
         }
