@@ -42,18 +42,20 @@ pub fn missing(results: &TableResults, suite: &Suite, mix: &str, variant: &str) 
         let rows = column(stem).into_iter().flat_map(|column| column.rows_of(mix, variant));
         rows.filter_map(|row| metric::score(row, metrics)).any(|score| score.is_finite())
     };
-    let absent: Vec<String> = suite
-        .tasks
-        .iter()
-        .filter(|task| !measured(task))
-        .map(|(stem, _)| column(stem).map_or_else(|| known_heading(stem).to_string(), heading))
-        .collect();
-    let label = row_label(mix, variant);
-    match absent.len() {
-        n if n == suite.tasks.len() => None,
-        0 => {
-            Some(format!("{} score, {label}: blank, since no seed has all {} tasks.", suite.heading, suite.tasks.len()))
-        }
-        _ => Some(format!("{} score, {label}: blank, since not measured: {}.", suite.heading, absent.join(", "))),
+    let name = |stem: &str| column(stem).map_or_else(|| known_heading(stem).to_string(), heading);
+    let has_row = |stem: &str| column(stem).is_some_and(|column| column.rows_of(mix, variant).next().is_some());
+    let absent: Vec<&str> = suite.tasks.iter().filter(|task| !measured(task)).map(|(stem, _)| *stem).collect();
+    if absent.len() == suite.tasks.len() && !absent.iter().any(|stem| has_row(stem)) {
+        return None;
     }
+    // a finished row without its metrics: they are undefined, or it diverged, as the column's own notes say
+    let (undefined, unmeasured): (Vec<&str>, Vec<&str>) = absent.into_iter().partition(|stem| has_row(stem));
+    let listed = |stems: &[&str]| stems.iter().map(|stem| name(stem)).collect::<Vec<_>>().join(", ");
+    let why = match (unmeasured.is_empty(), undefined.is_empty()) {
+        (true, true) => format!("no seed has all {} tasks", suite.tasks.len()),
+        (false, true) => format!("not measured: {}", listed(&unmeasured)),
+        (true, false) => format!("without a value: {}", listed(&undefined)),
+        (false, false) => format!("not measured: {}; without a value: {}", listed(&unmeasured), listed(&undefined)),
+    };
+    Some(format!("{} score, {}: blank, since {why}.", suite.heading, row_label(mix, variant)))
 }
