@@ -93,10 +93,10 @@ fn ctrl_c_saves_and_the_same_command_goes_on() {
     ends_with_code(&output, 130);
     assert!(text(&output).contains("saved after step"), "{}", text(&output));
     let plan = place.run(&["run", "toy.toml", "--dry-run"]);
-    assert!(text(&plan).contains("goes on after step"), "{}", text(&plan));
+    assert!(text(&plan).contains("resumes after step"), "{}", text(&plan));
     let again = place.run(&["run", "toy.toml", "--stop-after", "3"]);
     ends_with_code(&again, 130);
-    assert!(text(&again).contains("goes on after step"), "{}", text(&again));
+    assert!(text(&again).contains("resumes after step"), "{}", text(&again));
 }
 
 /// Starts the run, sends SIGINT once `under_way`, and returns how long the process took to end after that.
@@ -177,7 +177,7 @@ fn ctrl_c_while_scoring_ends_at_once_and_the_same_command_scores() {
 
     let again = place.run(&["run", "toy.toml"]);
     ends_with_code(&again, 0);
-    assert!(text(&again).contains("goes on after step 4"), "{}", text(&again));
+    assert!(text(&again).contains("resumes after step 4"), "{}", text(&again));
     assert_eq!(std::fs::read(place.path("results/custom/toy/V-s1/log.csv")).unwrap(), log, "no step twice");
     assert!(place.path("results/custom/toy/V-s1/metrics.json").exists());
 }
@@ -206,7 +206,7 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     assert!((12..120).contains(&saved()), "killed after step {}", saved());
     let again = killed.run(&["run", "toy.toml"]);
     ends_with_code(&again, 0);
-    assert!(text(&again).contains("goes on after step"), "{}", text(&again));
+    assert!(text(&again).contains("resumes after step"), "{}", text(&again));
     ends_with_code(&whole.run(&["run", "toy.toml"]), 0);
     let weights = |place: &Workplace| {
         let bytes = std::fs::read(place.path("results/custom/toy/R+V-s1/checkpoint/final.safetensors")).unwrap();

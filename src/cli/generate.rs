@@ -2,7 +2,6 @@
 
 use crate::task::{self, Cut};
 use crate::terminal::tell;
-use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
 use anyhow::{Context, Result};
 use std::io::{BufRead, Write};
@@ -29,7 +28,7 @@ pub fn run(args: Args) -> Result<()> {
     let (run, weights) = super::run_folder::read(&args.run_dir)?;
     let device = device::resolve(args.device)?;
     let mut generator = task::build_generator(&run, &args.run_dir, device)?;
-    checkpoint::load_weights(&weights, generator.variables_mut())?;
+    super::run_folder::load_weights(&weights, generator.variables_mut())?;
     let mut session = Session { generator, json: args.json, first: 1, batch: Vec::new() };
     for (index, line) in std::io::stdin().lock().lines().enumerate() {
         let line = match line {

@@ -9,6 +9,7 @@ use crate::task;
 use crate::terminal::{command_line, say, tell};
 use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
+use crate::train::environment::{self, Numerics};
 use crate::train::interrupt::Interrupt;
 use crate::train::memory;
 use crate::train::outcome::{self, Circumstances};
@@ -54,6 +55,10 @@ pub struct Args {
     /// Stop and save after so many steps of this call, as Ctrl-C does
     #[arg(long, value_name = "STEPS")]
     pub(super) stop_after: Option<u64>,
+    /// Resume runs that were saved with other threads, on another machine or by another version, whose bits may then differ from
+    /// an uninterrupted run; their rows say so
+    #[arg(long)]
+    pub(super) resume_anyway: bool,
     /// Print the plan and stop
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -110,8 +115,11 @@ pub fn run(args: Args) -> Result<()> {
     if args.dry_run {
         return Ok(());
     }
+    for planned in wanted.iter().flat_map(Wanted::runs) {
+        threads_of(planned, device, &args, tch::get_num_threads())?;
+    }
     if args.jobs > 1 && waiting > 1 {
-        return side_by_side(&args, &wanted);
+        return side_by_side(&args, &wanted, device);
     }
     if args.name.is_none() {
         tell(&format!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads()));
@@ -200,7 +208,14 @@ pub(super) fn standing(planned: &PlannedRun) -> Result<Standing> {
         return Ok(Standing::New);
     }
     let text = std::fs::read_to_string(&file).with_context(|| format!("{}: cannot read", file.display()))?;
-    let found = experiment::Run::from_toml(&text).with_context(|| format!("{}: not a resolved run", file.display()))?;
+    let found = experiment::Run::from_toml(&text).with_context(|| {
+        format!(
+            "{}: not a resolved run. Remove this file, and the run resumes if its checkpoint is of these settings; \
+             or start it again with --fresh --only {}",
+            file.display(),
+            planned.name
+        )
+    })?;
     if found.hash() != planned.hash {
         bail!(
             "{}: holds a run of other settings (config {}, wanted {}): {}. \
@@ -215,8 +230,26 @@ pub(super) fn standing(planned: &PlannedRun) -> Result<Standing> {
     if outcome::load(&planned.folder)?.is_some() {
         return Ok(Standing::Done);
     }
-    let last = checkpoint::last_file(&planned.folder);
-    Ok(if last.exists() { Standing::Started(checkpoint::load_state(&last)?.step) } else { Standing::New })
+    Ok(checkpoint::standing(&planned.folder)?.map_or(Standing::New, |state| Standing::Started(state.step)))
+}
+
+/// With how many threads a run trains: those of its checkpoint if it has one, unless the user asked for others; `new` if it has
+/// none.
+///
+/// # Errors
+/// The checkpoint was saved with others, or under other circumstances that change the bits, and `--resume-anyway` was not given.
+pub(super) fn threads_of(planned: &PlannedRun, device: Device, args: &Args, new: i32) -> Result<i32> {
+    let state = match standing(planned)? {
+        Standing::Started(_) => checkpoint::standing(&planned.folder)?,
+        Standing::Done | Standing::New => None,
+    };
+    let Some(state) = state else { return Ok(new) };
+    // with --jobs, --threads are those of all runs together
+    let asked = args.threads.filter(|_| args.jobs == 1);
+    let saved = state.numerics.as_ref().map(|saved| saved.threads).filter(|threads| *threads > 0);
+    let threads = asked.or(saved).unwrap_or(new);
+    environment::check(&planned.name, &state, &Numerics::here(device, threads), args.resume_anyway)?;
+    Ok(threads)
 }
 
 /// The lines in which two config files differ, in words.
@@ -245,7 +278,7 @@ fn print_plan(wanted: &Wanted, args: &Args) -> Result<usize> {
         let run = &planned.run;
         let standing = match if args.fresh { Standing::New } else { standing(planned)? } {
             Standing::Done => "done".to_string(),
-            Standing::Started(step) => format!("goes on after step {step}"),
+            Standing::Started(step) => format!("resumes after step {step}"),
             Standing::New => "to do".to_string(),
         };
         waiting += usize::from(standing != "done");
@@ -308,6 +341,8 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
     if matches!(standing, Standing::Done) {
         return Ok(()); // by another process, since the plan was made
     }
+    let threads = threads_of(planned, device, args, tch::get_num_threads())?;
+    let _threads = threads::Scoped::set(threads);
     let task = task::build(run, device).with_context(|| planned.name.clone()).map_err(|error| {
         tell_interrupt(error, || {
             format!(
@@ -332,6 +367,7 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
         task: task.as_ref(),
         interrupt,
         progress: &progress,
+        resume_anyway: args.resume_anyway,
     };
     let trained = trainer::train(&job);
     progress.finish();
@@ -342,7 +378,7 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
         forward_flops: task::forward_flops(run)?,
         data_hash: task.training().hash.clone(),
         device: device::name(device),
-        threads: tch::get_num_threads(),
+        threads,
         command: command_line(),
     };
     let row = outcome::row(planned, &trained, &circumstances);

@@ -1,6 +1,6 @@
 //! `run --jobs N`: several runs at a time, each a process of its own.
 
-use super::run::{standing, Args, Standing, Wanted};
+use super::run::{standing, threads_of, Args, Standing, Wanted};
 use crate::error::Outcome;
 use crate::experiment::PlannedRun;
 use crate::terminal::{say, tell};
@@ -11,9 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Duration;
+use tch::Device;
 
 /// Trains every waiting run, `args.jobs` at a time. A run that fails does not stop the others; the first failure is the result.
-pub(super) fn side_by_side(args: &Args, all: &[Wanted]) -> Result<()> {
+pub(super) fn side_by_side(args: &Args, all: &[Wanted], device: Device) -> Result<()> {
     let mut queue = Vec::new();
     for wanted in all {
         for planned in wanted.runs() {
@@ -24,7 +25,10 @@ pub(super) fn side_by_side(args: &Args, all: &[Wanted]) -> Result<()> {
     }
     let jobs = usize::from(args.jobs).min(queue.len());
     let threads = (args.threads.unwrap_or_else(tch::get_num_threads) / jobs as i32).max(1);
-    tell(&format!("{} to train, {jobs} at a time with {threads} threads each", queue.len()));
+    tell(&format!(
+        "{} to train, {jobs} at a time with {threads} threads each, resumed runs with as many as before",
+        queue.len()
+    ));
     let interrupt = Interrupt::default().listen()?;
     let program = std::env::current_exe().context("cannot find this program to start it again")?;
     let next = AtomicUsize::new(0);
@@ -36,7 +40,8 @@ pub(super) fn side_by_side(args: &Args, all: &[Wanted]) -> Result<()> {
                     if interrupt.asked() {
                         return;
                     }
-                    let ended = child(&program, args, threads, &wanted.file, planned, &interrupt);
+                    let ended = threads_of(planned, device, args, threads)
+                        .and_then(|threads| child(&program, args, threads, &wanted.file, planned, &interrupt));
                     // under the lock, so that no older CSV is written over a newer one
                     let mut failures = failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     failures.extend(ended.and_then(|()| wanted.write_csv()).err());
@@ -73,6 +78,9 @@ fn child(
     let mut command = Command::new(program);
     command.arg("run").arg(file).args(["--name", &planned.name, "--lines", "--threads", &threads.to_string()]);
     command.args(["--device", &args.device.to_string()]).arg("--results").arg(&args.results);
+    if args.resume_anyway {
+        command.arg("--resume-anyway");
+    }
     if let Some(steps) = args.stop_after {
         command.args(["--stop-after", &steps.to_string()]);
     }

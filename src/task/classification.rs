@@ -4,7 +4,7 @@ use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS}
 use super::judging::{classes, judge, scores, undefined, Predictions};
 use super::tokens::{describe, held_out, pad, TrainingRows};
 use super::{
-    remarks, tokenizer_file, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task,
+    remarks, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task, TOKENIZER,
 };
 use crate::attention::SelfAttention;
 use crate::data::batching;
@@ -56,8 +56,11 @@ impl Labels {
     }
 }
 
+/// The file of [`Labels`] in a run's folder.
+const LABELS: &str = "labels.json";
+
 fn labels_file(folder: &Path) -> PathBuf {
-    folder.join("labels.json")
+    folder.join(LABELS)
 }
 
 /// The model with its tokenizer: lines in, labels out.
@@ -391,9 +394,8 @@ impl Task for Classification {
         Ok(histograms.finish())
     }
 
-    /// The tokenizer and `labels.json`.
-    fn save_assets(&self, folder: &Path) -> Result<()> {
-        self.training.tokenizer.save(&tokenizer_file(folder))?;
-        write_atomically(&labels_file(folder), (serde_json::to_string_pretty(&self.labeller.labels)? + "\n").as_bytes())
+    fn assets(&self) -> Result<Vec<(&'static str, Vec<u8>)>> {
+        let labels = serde_json::to_string_pretty(&self.labeller.labels)? + "\n";
+        Ok(vec![(TOKENIZER, self.training.tokenizer.json().into()), (LABELS, labels.into_bytes())])
     }
 }

@@ -20,6 +20,7 @@ use crate::data::labelled;
 use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::Tokenizer;
 use crate::experiment::{ModelConfig, Run, TaskKind};
+use crate::files::write_atomically;
 use crate::model::TransformerConfig;
 use anyhow::{Context, Result};
 use classification::{Classification, Labeller, Labels};
@@ -96,11 +97,25 @@ pub trait Task {
     /// Histograms of the attention weights on a fixed piece of the dev split.
     fn view_attention(&self) -> Result<Vec<attention_view::Histogram>>;
 
-    /// Writes what `generate` needs besides the weights: the tokenizer.
+    /// The files that `generate` needs beside the weights, names and contents: the tokenizer.
+    ///
+    /// # Errors
+    /// Contents that cannot be written down.
+    fn assets(&self) -> Result<Vec<(&'static str, Vec<u8>)>> {
+        Ok(vec![(TOKENIZER, self.training().tokenizer.json().into())])
+    }
+
+    /// Writes [`Task::assets`] into a run's folder.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
     fn save_assets(&self, folder: &Path) -> Result<()> {
-        self.training().tokenizer.save(&tokenizer_file(folder))
+        self.assets()?.iter().try_for_each(|(name, bytes)| write_atomically(&folder.join(name), bytes))
     }
 }
+
+/// The tokenizer's file in a run's folder.
+const TOKENIZER: &str = "tokenizer.json";
 
 /// The loss of one batch.
 #[derive(Debug)]
@@ -210,7 +225,7 @@ fn encode_line(tokenizer: &Tokenizer, line: &str, limit: SourceLimit) -> Result<
 }
 
 fn tokenizer_file(folder: &Path) -> PathBuf {
-    folder.join("tokenizer.json")
+    folder.join(TOKENIZER)
 }
 
 /// The sizes of a run's model, whose tokenizer has `vocabulary` entries: the sentinels' rows follow those.

@@ -1,7 +1,9 @@
 //! log.csv: a line every `log_every` steps and at every evaluation.
 
-use anyhow::{bail, Context, Result};
+use super::side_text;
+use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// One line.
@@ -66,38 +68,71 @@ pub const COLUMNS: [&str; 10] = [
     "dev_perplexity",
 ];
 
-/// An open log.
+/// An open log. Its text is kept in memory too: checkpoints save it, and a file that was damaged is restored from it.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    writer: csv::Writer<File>,
+    file: File,
+    text: String,
 }
 
 impl Log {
-    /// Opens the log, keeping lines up to `step` (0: a new log).
-    pub fn open(path: &Path, alpha_columns: &[String], step: u64) -> Result<Self> {
-        let context = || format!("{}: cannot write the log", path.display());
-        let kept = if step > 0 { lines_up_to(path, step)? } else { Vec::new() };
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(COLUMNS.iter().copied().chain(alpha_columns.iter().map(String::as_str)))?;
-        for record in kept {
-            writer.write_record(&record).with_context(context)?;
+    /// A new log.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn start(path: &Path, alpha_columns: &[String]) -> Result<Self> {
+        Self::with(path, header(alpha_columns)?)
+    }
+
+    /// The log as it was at a checkpoint, which saved `text`; and what was wrong with the file, if anything. Later lines are
+    /// dropped, because their steps are done again.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn resume(path: &Path, text: String) -> Result<(Self, Option<String>)> {
+        let damage = side_text::damage(path, &text);
+        Ok((Self::with(path, text)?, damage))
+    }
+
+    /// The log of a checkpoint that saved no text: the lines up to `step` in the file.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn resume_unsaved(path: &Path, alpha_columns: &[String], step: u64) -> Result<Self> {
+        let mut log = header(alpha_columns)?;
+        for line in lines_up_to(path, step)? {
+            log.push_str(&record(&line)?);
         }
-        crate::files::write_atomically(path, &writer.into_inner()?)?;
-        let file = OpenOptions::new().append(true).open(path).with_context(context)?;
-        Ok(Self { path: path.into(), writer: csv::Writer::from_writer(file) })
+        Self::with(path, log)
+    }
+
+    fn with(path: &Path, text: String) -> Result<Self> {
+        crate::files::write_atomically(path, text.as_bytes())?;
+        let file = OpenOptions::new().append(true).open(path).with_context(|| writing(path))?;
+        Ok(Self { path: path.into(), file, text })
+    }
+
+    /// All lines so far.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Makes the lines so far durable.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn sync(&self) -> Result<()> {
-        let synced = self.writer.get_ref().sync_data();
-        synced.with_context(|| format!("{}: cannot write the log", self.path.display()))
+        self.file.sync_data().with_context(|| writing(&self.path))
     }
 
     /// Appends a line, at once in the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn write(&mut self, line: &Line) -> Result<()> {
         let dev = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
-        let mut record = vec![
+        let mut cells = vec![
             line.step.to_string(),
             line.epoch.to_string(),
             format!("{:.6}", line.loss),
@@ -109,23 +144,46 @@ impl Log {
             dev(line.dev_loss),
             dev(line.dev_perplexity),
         ];
-        record.extend(line.alphas.iter().map(|alpha| format!("{alpha:.6}")));
-        let context = || format!("{}: cannot write the log", self.path.display());
-        self.writer.write_record(&record).with_context(context)?;
-        self.writer.flush().with_context(context)
+        cells.extend(line.alphas.iter().map(|alpha| format!("{alpha:.6}")));
+        let line = record(&cells)?;
+        self.file.write_all(line.as_bytes()).with_context(|| writing(&self.path))?;
+        self.text.push_str(&line);
+        Ok(())
+    }
+
+    /// Restores the file if it is not what was written, and returns what was wrong.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn restore(&self) -> Result<Option<String>> {
+        side_text::restore(&self.path, &self.text)
     }
 }
 
+fn writing(path: &Path) -> String {
+    format!("{}: cannot write the log", path.display())
+}
+
+fn header(alpha_columns: &[String]) -> Result<String> {
+    record(COLUMNS.iter().copied().chain(alpha_columns.iter().map(String::as_str)))
+}
+
+/// A line of CSV with its end.
+pub(super) fn record<T: AsRef<[u8]>>(cells: impl IntoIterator<Item = T>) -> Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells)?;
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
 fn lines_up_to(path: &Path, step: u64) -> Result<Vec<csv::StringRecord>> {
-    let mut reader =
-        csv::Reader::from_path(path).with_context(|| format!("{}: the log of a run to resume", path.display()))?;
+    let reading = || format!("{}: cannot read this log; start the run again with --fresh", path.display());
+    let mut reader = csv::Reader::from_path(path).with_context(reading)?;
     let mut kept = Vec::new();
     for record in reader.records() {
         // a line that a crash cut short stands after the checkpoint, and is dropped with the others there
         let Ok(record) = record else { break };
-        let Some(at) = record.get(0).and_then(|cell| cell.parse::<u64>().ok()) else {
-            bail!("{}: a line without a step", path.display());
-        };
+        let at = record.get(0).and_then(|cell| cell.parse::<u64>().ok()).context("a line without a step");
+        let at = at.with_context(reading)?;
         if at > step {
             break;
         }

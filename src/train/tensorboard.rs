@@ -3,40 +3,54 @@
 //! A file is a row of TFRecords (length, its masked CRC-32C, bytes, their masked CRC-32C), each an `Event` message of
 //! TensorFlow's event.proto; only the fields needed here are written.
 
-use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An open event file.
+/// An event file. Training can do without it, so an error ends the events alone: [`Events::take_error`].
 #[derive(Debug)]
 pub struct Events {
     path: PathBuf,
-    file: File,
+    file: Option<File>,
+    error: Option<anyhow::Error>,
 }
 
 impl Events {
-    /// A new file in `folder`. TensorBoard then forgets what earlier files there say of steps after `step`: a run that
-    /// goes on from a checkpoint does those steps again.
-    pub fn create(folder: &Path, step: u64) -> Result<Self> {
-        let seconds = now() as u64;
-        let path = folder.join(format!("events.out.tfevents.{seconds}.{}", std::process::id()));
-        let file = File::create(&path).with_context(|| format!("{}: cannot make this file", path.display()))?;
-        let mut events = Self { path, file };
-        events.write(&event(now(), 0, &string_field(3, "brain.Event:2")))?;
+    /// A new file in `folder`. TensorBoard then forgets what earlier files there say of steps after `step`, because a resumed
+    /// run takes those steps again. Earlier files are not checked: nothing is read from them.
+    pub fn create(folder: &Path, step: u64) -> Self {
+        let path = folder.join(format!("events.out.tfevents.{}.{}", now() as u64, std::process::id()));
+        let (file, error) = match File::create(&path) {
+            Ok(file) => (Some(file), None),
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                (None, Some(error.context(format!("{}: cannot make this file", path.display()))))
+            }
+        };
+        let mut events = Self { path, file, error };
+        events.write(&event(now(), 0, &string_field(3, "brain.Event:2")));
         // SessionLog { status: START }
-        events.write(&event(now(), step + 1, &message_field(7, &varint_field(1, 1))))?;
-        Ok(events)
+        events.write(&event(now(), step + 1, &message_field(7, &varint_field(1, 1))));
+        events
     }
 
     /// One number at a step.
-    pub fn scalar(&mut self, step: u64, tag: &str, value: f64) -> Result<()> {
-        self.write(&event(now(), step, &scalar_summary(tag, value as f32)))
+    pub fn scalar(&mut self, step: u64, tag: &str, value: f64) {
+        self.write(&event(now(), step, &scalar_summary(tag, value as f32)));
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(&record(bytes)).with_context(|| format!("{}: cannot write", self.path.display()))
+    /// Why events are not written any more; told once.
+    pub fn take_error(&mut self) -> Option<anyhow::Error> {
+        self.error.take()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(file) = &mut self.file else { return };
+        if let Err(error) = file.write_all(&record(bytes)) {
+            self.error = Some(anyhow::Error::from(error).context(format!("{}: cannot write", self.path.display())));
+            self.file = None;
+        }
     }
 }
 

@@ -12,6 +12,31 @@ pub fn choose(asked: Option<i32>) {
     }
 }
 
+/// Threads of one operation until it is dropped; then those of before.
+#[derive(Debug)]
+pub struct Scoped {
+    before: i32,
+}
+
+impl Scoped {
+    /// Sets them.
+    pub fn set(threads: i32) -> Self {
+        let before = tch::get_num_threads();
+        if threads != before {
+            tch::set_num_threads(threads);
+        }
+        Self { before }
+    }
+}
+
+impl Drop for Scoped {
+    fn drop(&mut self) {
+        if tch::get_num_threads() != self.before {
+            tch::set_num_threads(self.before);
+        }
+    }
+}
+
 /// Physical cores that this process may use; none where the system does not tell.
 fn physical_cores() -> Option<i32> {
     let allowed = std::thread::available_parallelism().ok()?.get();

@@ -1,7 +1,9 @@
 //! The loop: batches, loss, gradient, step; log, evaluate, save; resume to the bit.
 
-use super::attention_log::{alpha_columns, alphas, histogram_rows, HISTOGRAM_HEADER};
-use super::checkpoint::{self, Exact, State};
+use super::attention_log::{alpha_columns, alphas, AttentionLog};
+use super::checkpoint::recover::{Resumed, Resuming};
+use super::checkpoint::{self, Exact, State, Texts};
+use super::environment::{self, Numerics};
 use super::interrupt::Interrupt;
 use super::log::{Line, Log};
 use super::memory;
@@ -9,12 +11,13 @@ use super::parameters::Scalar;
 use super::progress::Progress;
 use super::step::{Diverged, Stepped, TrainingStep};
 use super::tensorboard::Events;
+use crate::data::rows::sha256_hex;
 use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{Run, Select, TaskKind};
-use crate::files::write_atomically;
 use crate::interrupt;
 use crate::task::{DevScore, Metric, Scores, Task};
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tch::{Device, Tensor};
@@ -35,6 +38,8 @@ pub struct Job<'a> {
     pub interrupt: &'a Interrupt,
     /// Where progress is told.
     pub progress: &'a Progress,
+    /// Whether a run that was saved under other [`Numerics`] is resumed all the same.
+    pub resume_anyway: bool,
 }
 
 /// A finished run.
@@ -60,25 +65,37 @@ pub struct Trained {
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// A checkpoint of other settings or other data is not gone on from.
-fn check_origin(job: &Job, state: &State) -> Result<()> {
-    let found =
-        [("config", &*state.config_hash, job.config_hash), ("data", &*state.data_hash, &*job.task.training().hash)];
-    for (what, there, here) in found {
-        if !there.is_empty() && there != here {
-            bail!(
-                "{}: its checkpoint is of other {what} (hash {there}, wanted {here}). Start again with --fresh",
-                job.folder.display()
-            );
-        }
-    }
-    Ok(())
+/// Names under which a checkpoint saves texts, those of their files.
+const LOG: &str = "log.csv";
+const ATTENTION: &str = "attention.csv";
+
+/// The newest checkpoint that can be used, if the run has one.
+fn find_checkpoint(job: &Job, assets: &BTreeMap<String, String>) -> Result<Option<Resumed>> {
+    let training = job.task.training();
+    let resumed = Resuming {
+        folder: job.folder,
+        run: job.run,
+        config_hash: job.config_hash,
+        data_hash: &training.hash,
+        assets,
+        batches: &|epoch| training.epoch(epoch).len(),
+        say: &|line| job.progress.say(&format!("{}: {line}", job.name)),
+    };
+    resumed.find()
+}
+
+/// SHA-256 of the files that the run's model needs beside its weights, by name.
+fn assets(job: &Job) -> Result<BTreeMap<String, String>> {
+    let mut assets = job.task.assets()?;
+    assets.push(("config.toml", job.run.to_toml().into_bytes()));
+    Ok(assets.into_iter().map(|(name, bytes)| (name.to_string(), sha256_hex(&bytes))).collect())
 }
 
 struct Trainer<'a> {
     job: &'a Job<'a>,
     training: TrainingStep<'a>,
     log: Log,
+    attention: AttentionLog,
     state: State,
     batches: Vec<Vec<u32>>,
     /// Seconds of earlier sessions; `state.seconds` adds this session's.
@@ -107,12 +124,12 @@ struct Interval {
 ///
 /// Errors: [`Outcome::Interrupted`] after saving, [`Outcome::Failed`] on a loss that is no number.
 pub fn train(job: &Job) -> Result<Trained> {
-    let resumed = checkpoint::last_file(job.folder).exists();
-    if !resumed {
-        write_histograms(job, "start")?;
-    }
-    let (trainer, peak) = memory::peak_above(|| {
-        let mut trainer = Trainer::new(job)?;
+    let assets = assets(job)?;
+    let checkpoint = find_checkpoint(job, &assets)?;
+    let resumed = checkpoint.is_some();
+    let start = if resumed { None } else { Some(AttentionLog::start(job.folder, job.task)?) };
+    let (mut trainer, peak) = memory::peak_above(|| {
+        let mut trainer = Trainer::new(job, assets, checkpoint, start)?;
         trainer.run()?;
         anyhow::Ok(trainer)
     })?;
@@ -124,8 +141,9 @@ pub fn train(job: &Job) -> Result<Trained> {
             format!("{} is trained and saved; the same command without --fresh scores it", job.name)
         })
     })?;
-    write_histograms(job, "end")?;
-    checkpoint::save(&checkpoint::final_file(job.folder), job.task.variables(), None, &trainer.state)?;
+    trainer.write_side_files()?;
+    checkpoint::save_weights(&checkpoint::final_file(job.folder), job.task.variables(), &trainer.state)?;
+    let notes = notes.into_iter().chain(std::mem::take(&mut trainer.state.notes)).collect();
     job.progress.finish();
     Ok(Trained {
         metrics,
@@ -140,40 +158,55 @@ pub fn train(job: &Job) -> Result<Trained> {
 }
 
 impl<'a> Trainer<'a> {
-    /// At the last checkpoint if there is one, else before the first step.
-    fn new(job: &'a Job<'a>) -> Result<Self> {
+    /// At the checkpoint if there is one, else before the first step.
+    fn new(
+        job: &'a Job<'a>,
+        assets: BTreeMap<String, String>,
+        checkpoint: Option<Resumed>,
+        start: Option<AttentionLog>,
+    ) -> Result<Self> {
         let mut training = TrainingStep::new(job.run, job.task);
-        let last = checkpoint::last_file(job.folder);
-        let resumed = last.exists();
-        let state = if resumed {
-            let state = checkpoint::load(&last, job.task.variables(), &mut training.adam)?;
-            check_origin(job, &state)?;
-            job.progress.say(&format!("{}: goes on after step {}", job.name, state.step));
-            state
-        } else {
-            State {
-                step: 0,
-                epoch: 0,
-                batch: 0,
-                best: None,
-                kept: Vec::new(),
-                log_loss: Exact(0.0),
-                log_tokens: 0,
-                tokens: 0,
-                seconds: 0.0,
-                step_seconds: 0.0,
-                config_hash: job.config_hash.to_string(),
-                data_hash: job.task.training().hash.clone(),
+        let here = Numerics::here(job.task.variables().device(), tch::get_num_threads());
+        let path = job.folder.join(LOG);
+        let say = |line: &str| job.progress.say(&format!("{}: {line}", job.name));
+        let saved = checkpoint.as_ref().map(|checkpoint| checkpoint.state.step);
+        let (log, attention, mut state) = match checkpoint {
+            None => {
+                let data_hash = job.task.training().hash.clone();
+                let state = State { config_hash: job.config_hash.to_string(), data_hash, ..State::default() };
+                (Log::start(&path, &alpha_columns(job.task))?, start.unwrap_or_default(), state)
+            }
+            Some(checkpoint) => {
+                checkpoint.load(job.task.variables(), &mut training.adam)?;
+                let Resumed { mut state, mut texts, .. } = checkpoint;
+                state.notes.extend(environment::check(job.name, &state, &here, job.resume_anyway)?);
+                say(&format!("resumes after step {} (threads: {})", state.step, here.threads));
+                let log = match texts.remove(LOG) {
+                    None => Log::resume_unsaved(&path, &alpha_columns(job.task), state.step)?,
+                    Some(text) => {
+                        let (log, damage) = Log::resume(&path, text)?;
+                        if let Some(damage) = damage {
+                            say(&format!("{damage}; restored from the checkpoint"));
+                        }
+                        log
+                    }
+                };
+                let (attention, told) = AttentionLog::resume(job.folder, texts.remove(ATTENTION));
+                told.iter().for_each(|line| say(line));
+                (log, attention, state)
             }
         };
+        state.numerics = Some(here);
+        state.assets = assets;
         Ok(Self {
             job,
             training,
-            log: Log::open(&job.folder.join("log.csv"), &alpha_columns(job.task), state.step)?,
+            log,
+            attention,
             batches: job.task.training().epoch(state.epoch),
             earlier: state.seconds,
             evaluated: None,
-            saved: resumed.then_some(state.step),
+            saved,
             state,
             started: Instant::now(),
             interval: Interval::default(),
@@ -185,7 +218,7 @@ impl<'a> Trainer<'a> {
         let job = self.job;
         let settings = &job.run.train;
         let alpha_names = alpha_columns(job.task);
-        let mut events = Events::create(job.folder, self.state.step)?;
+        let mut events = Events::create(job.folder, self.state.step);
         while self.state.step < settings.steps {
             if job.interrupt.before_step() {
                 self.read()?;
@@ -209,7 +242,10 @@ impl<'a> Trainer<'a> {
             let line = self.line(at, gradient_norm, dev);
             self.log.write(&line)?;
             for (tag, value) in line.scalars(&alpha_names) {
-                events.scalar(line.step, &tag, value)?;
+                events.scalar(line.step, &tag, value);
+            }
+            if let Some(error) = events.take_error() {
+                job.progress.say(&format!("{}: no more TensorBoard events are written: {error:#}", job.name));
             }
             self.tell(&line);
             if evaluate {
@@ -354,11 +390,11 @@ impl<'a> Trainer<'a> {
         if self.state.best.is_none_or(|(_, best)| loss < best.0) {
             self.state.best = Some((step, Exact(loss)));
             if job.run.train.select == Select::Best {
-                checkpoint::save(&checkpoint::best_file(job.folder), job.task.variables(), None, &self.state)?;
+                checkpoint::save_weights(&checkpoint::best_file(job.folder), job.task.variables(), &self.state)?;
             }
         }
         if job.run.train.select == Select::Average {
-            checkpoint::save(&checkpoint::step_file(job.folder, step), job.task.variables(), None, &self.state)?;
+            checkpoint::save_weights(&checkpoint::step_file(job.folder, step), job.task.variables(), &self.state)?;
             self.state.kept.push(step);
         }
         Ok(dev)
@@ -399,17 +435,31 @@ impl<'a> Trainer<'a> {
         job.progress.status(job.name, line.step, steps, &status, Duration::from_secs_f64(left));
     }
 
+    /// Writes what nobody needs to know the scores: a fault there is told, and withholds nothing.
+    ///
+    /// # Errors
+    /// Ctrl-C.
+    fn write_side_files(&mut self) -> Result<()> {
+        let job = self.job;
+        for outcome in [self.log.restore(), self.attention.finish(job.folder, job.task)] {
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(damage)) => job.progress.say(&format!("{}: {damage}; written again", job.name)),
+                Err(error) if error.is::<interrupt::Interrupted>() => return Err(error),
+                Err(error) => job.progress.say(&format!("{}: warning: {error:#}", job.name)),
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the full checkpoint, of parameters that were checked.
     fn save(&mut self) -> Result<()> {
         self.log.sync()?;
         self.state.seconds = self.earlier + self.started.elapsed().as_secs_f64();
         let stale = stale(&mut self.state, self.job.run.train.average);
-        checkpoint::save(
-            &checkpoint::last_file(self.job.folder),
-            self.job.task.variables(),
-            Some(&self.training.adam),
-            &self.state,
-        )?;
+        let mut texts = Texts::from([(LOG.to_string(), self.log.text().to_string())]);
+        texts.extend(self.attention.text().map(|text| (ATTENTION.to_string(), text.to_string())));
+        checkpoint::save(self.job.folder, self.job.task.variables(), &self.training.adam, &texts, &self.state)?;
         self.saved = Some(self.state.step);
         for step in stale {
             // a file that stays costs disk and nothing else
@@ -432,32 +482,25 @@ fn stale(state: &mut State, average: usize) -> Vec<u64> {
 
 /// Loads the weights that `select` asks for.
 fn select_weights(job: &Job, state: &State) -> Result<()> {
-    match job.run.train.select {
-        Select::Last => Ok(()),
-        Select::Best => checkpoint::load_weights(&checkpoint::best_file(job.folder), job.task.variables()),
-        Select::Average => {
-            let files: Vec<_> = state.kept.iter().map(|&step| checkpoint::step_file(job.folder, step)).collect();
-            checkpoint::load_average(&files, job.task.variables())
+    let files: Vec<_> = match job.run.train.select {
+        Select::Last => return Ok(()),
+        Select::Best => {
+            let found = checkpoint::load_weights(&checkpoint::best_file(job.folder), job.task.variables());
+            let of_best = |found: State| match state.best {
+                Some((step, _)) if step != found.step => {
+                    bail!("the best weights are of step {step}, not {}", found.step)
+                }
+                _ => Ok(()),
+            };
+            return found.and_then(of_best).map_err(|error| unscored(job, &error));
         }
-    }
+        Select::Average => state.kept.iter().map(|&step| checkpoint::step_file(job.folder, step)).collect(),
+    };
+    checkpoint::load_average(&files, job.task.variables()).map_err(|error| unscored(job, &error))
 }
 
-/// Writes the histograms of `when` to attention.csv; those of `start` make the file.
-fn write_histograms(job: &Job, when: &str) -> Result<()> {
-    let path = job.folder.join("attention.csv");
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(HISTOGRAM_HEADER)?;
-    if when != "start" && path.exists() {
-        let mut reader = csv::Reader::from_path(&path)?;
-        for record in reader.records() {
-            let record = record.with_context(|| format!("{}: not whole", path.display()))?;
-            if record.get(0) != Some(when) {
-                writer.write_record(&record)?;
-            }
-        }
-    }
-    for row in histogram_rows(when, &job.task.view_attention()?) {
-        writer.write_record(&row)?;
-    }
-    write_atomically(&path, &writer.into_inner()?)
+/// The error of a run whose tested weights were damaged while it trained.
+fn unscored(job: &Job, error: &anyhow::Error) -> anyhow::Error {
+    let advice = "The same command makes these weights again from a checkpoint, if one from before them is whole";
+    Outcome::Failed(format!("{}: {error:#}. {advice}", job.name)).into()
 }

@@ -44,6 +44,7 @@ pub fn go_with(planned: &PlannedRun, task: &dyn Task, interrupt: &Interrupt) -> 
         task,
         interrupt,
         progress: &Progress::Silent,
+        resume_anyway: false,
     })
 }
 

@@ -174,8 +174,9 @@ fn subject(model: &Model, device: Device, sentences: Option<u64>) -> Result<Subj
     let sources = evenly(&sources, sentences.unwrap_or(u64::MAX) as usize);
     let writer = match &model.trained {
         Some((folder, weights)) => {
+            run_folder::check(folder, weights)?;
             let writer = Writer::new(&model.run, Tokenizer::load(&folder.join("tokenizer.json"))?, device)?;
-            checkpoint::load_weights(weights, writer.variables())?;
+            run_folder::load_weights(weights, writer.variables())?;
             writer
         }
         None => Writer::new(&model.run, prepared.tokenizer, device)?,
