@@ -3,7 +3,7 @@
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use synthesizer::data::rows::{split_at, Split};
-use synthesizer::data::{chatterbot, load, Corpus, Examples};
+use synthesizer::data::{chatterbot, load, source_of_line, Corpus, Examples};
 use synthesizer::experiment::config::{CorpusKind, DataConfig, TaskKind};
 use synthesizer::experiment::defaults;
 
@@ -85,6 +85,94 @@ fn history_and_personas_are_as_the_user_says() {
     assert!(whole.hash != two.hash && two.hash != bare.hash);
 }
 
+/// The rows of a file, with the notes.
+fn parlai(text: &str) -> (Vec<(String, String)>, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.txt");
+    std::fs::write(&path, text).unwrap();
+    let corpus = read(&config(CorpusKind::Parlai, &path)).unwrap();
+    (pairs(corpus.train.as_ref()), corpus.notes)
+}
+
+#[test]
+fn a_backslash_and_an_n_are_a_line_break_in_every_field() {
+    let text = "1 your persona: i ski.\\ni bake.\n\
+                2 hello ,\\nand good day\\n \tyes ,\\n it is\t\tno\\n|yes\n\
+                3 C:\\temp\\nothing\tfine\n\
+                1 your persona: i read.\\npartner's persona: i run.\\nhi\thello\n\
+                1 your persona: i swim.\tgood morning\n";
+    let expected = [
+        ("your persona: i ski.\ni bake.\nhello ,\nand good day", "yes ,\nit is"),
+        ("your persona: i ski.\ni bake.\nhello ,\nand good day\nyes ,\nit is\nC:\\temp\nothing", "fine"),
+        ("your persona: i read.\npartner's persona: i run.\nhi", "hello"),
+        ("your persona: i swim.", "good morning"),
+    ];
+    let (rows, notes) = parlai(text);
+    assert_eq!(rows, strings(&expected));
+    assert_eq!(notes[..2], ["dialogues: 3 train, 2 dev, 2 test", "persona lines: 9"]);
+}
+
+#[test]
+fn the_first_of_several_labels_is_the_reply() {
+    let text = "1 a | b ?\t yes .|sure it is . |yes\t\tno|yes .\n2 and now\t |no\n3 bye\tbye |\n4 \tsee you\n5 __SILENCE__\tbye\n";
+    let expected = [
+        ("a | b ?", "yes ."),
+        ("a | b ?\nyes .\nand now", "no"),
+        ("a | b ?\nyes .\nand now\nno\nbye", "bye"),
+        ("a | b ?\nyes .\nand now\nno\nbye\nbye", "see you"),
+        ("a | b ?\nyes .\nand now\nno\nbye\nbye\nsee you\n__SILENCE__", "bye"),
+    ];
+    let (rows, notes) = parlai(text);
+    assert_eq!(rows, strings(&expected));
+    assert!(notes.iter().any(|note| note.starts_with("1 turns have several replies (`a|b`)")), "{notes:?}");
+    // Nothing is said where no turn has several.
+    assert!(!parlai("1 a|b\tc\t\td|e\n").1.iter().any(|note| note.contains("several")));
+}
+
+#[test]
+fn a_line_of_input_is_the_source_that_training_makes() {
+    for (corpus, file) in [
+        (CorpusKind::Parlai, "convai2.txt"),
+        (CorpusKind::Parlai, "personachat.txt"),
+        (CorpusKind::PersonaChat, "persona_chat.json"),
+    ] {
+        let mut config = config(corpus, &fixture(file));
+        let whole = read(&config).unwrap();
+        for (history, personas) in [(0, true), (1, true), (2, true), (3, false)] {
+            (config.history, config.personas) = (history, personas);
+            let trained = read(&config).unwrap();
+            for row in 0..whole.train.len() {
+                let line = whole.train.text(row, 0).unwrap().replace('\n', " \\n");
+                let source = source_of_line(&config, &line).unwrap();
+                assert_eq!(source, trained.train.text(row, 0).unwrap(), "{history} {personas} {line}");
+            }
+        }
+    }
+    // A turn of two lines counts as two, in training as in a line of input.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.txt");
+    std::fs::write(&path, "1 hi\\nyou\tyes\\n?\n2 bye\tbye\n").unwrap();
+    let mut config = config(CorpusKind::Parlai, &path);
+    for (history, expected) in [(0, "hi\nyou\nyes\n?\nbye"), (1, "bye"), (2, "?\nbye"), (4, "you\nyes\n?\nbye")] {
+        config.history = history;
+        assert_eq!(read(&config).unwrap().train.text(1, 0).unwrap(), expected);
+        assert_eq!(source_of_line(&config, "hi\\nyou\\nyes\\n?\\nbye").unwrap(), expected);
+    }
+    assert_eq!(source_of_line(&config, " \\n\u{a0}\\n").unwrap(), "");
+    for (line, expected) in [
+        ("hi\\nyour persona: i ski.", "persona lines begin a dialogue"),
+        ("hi\thello", "separated by \\n (a backslash and an n)"),
+    ] {
+        let error = message(source_of_line(&config, line));
+        assert!(error.contains(expected), "{error}");
+    }
+    // Chatterbot has no persona lines; plain files are taken as they are.
+    let of = |corpus| DataConfig { corpus, history: 2, ..defaults::data(TaskKind::Dialogue) };
+    let source = source_of_line(&of(CorpusKind::Chatterbot), "your persona: a\\nb\\nc").unwrap();
+    assert_eq!(source, "b\nc");
+    assert_eq!(source_of_line(&of(CorpusKind::Text), "a\\nb\tc ").unwrap(), "a\\nb\tc ");
+}
+
 #[test]
 fn broken_parlai_files_end_in_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,6 +185,10 @@ fn broken_parlai_files_end_in_file_and_line() {
         ("4 hi\thello\n", "x.txt, line 1: number 4 follows 0;"),
         ("1 hi\thello\nhow are\tyou\n", "x.txt, line 2: a line begins with its number in the dialogue and a blank"),
         ("1 hi\thello\n2 your persona: x\n", "x.txt, line 2: a persona line after a turn"),
+        ("1 hi\thello\n2 your persona: x\\nhi\thello\n", "x.txt, line 2: a persona line after a turn"),
+        ("1 hi\t|\\n\n", "x.txt, line 1: the reply to \"hi\" is empty"),
+        ("1 Sam went out.\n2 Where is Sam?\toutside\n", "x.txt, line 1: 0 tabs"),
+        ("text:hi\tlabels:hello\tepisode_done:True\n", "x.txt, line 1: a line begins with its number"),
         ("1 your persona: x\n", "data.train: there is no turn in "),
         ("", "data.train: there is no turn in "),
     ] {

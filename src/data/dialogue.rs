@@ -1,19 +1,36 @@
-//! Dialogues in memory, and their rows: history and reply.
+//! Dialogues in memory, and their rows: history and reply; and a history that is given in one line.
 //!
 //! Only the dialogues are kept; a history is put together when it is read, so that memory does not grow with the square of
 //! a dialogue's length.
 
-use super::rows::one_line;
+use super::rows::{is_blank, one_line};
 use super::Examples;
 use crate::experiment::config::DataConfig;
+use anyhow::bail;
 use std::borrow::Cow;
+
+/// How persona lines begin.
+const PERSONAS: [&str; 2] = ["your persona:", "partner's persona:"];
+
+/// Stands for a line break within a field of ParlAI's text form, and in the histories that `generate` reads.
+const BREAK: &str = "\\n";
+
+/// The lines of a text in which `\n` (a backslash and an n) stands for each line break, without blank ones.
+pub fn lines(text: &str) -> Vec<String> {
+    text.split(BREAK).map(one_line).filter(|line| !is_blank(line)).collect()
+}
+
+/// Whether a line is about a speaker.
+pub fn is_persona(line: &str) -> bool {
+    PERSONAS.iter().any(|prefix| line.starts_with(prefix))
+}
 
 /// What of the past a row's source shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
     /// Whether the persona lines come first.
     pub personas: bool,
-    /// How many of the last utterances follow; 0 is all.
+    /// How many of the last utterances follow, or of their lines where they have several; 0 is all.
     pub last: usize,
 }
 
@@ -22,6 +39,36 @@ impl History {
     pub fn of(config: &DataConfig) -> History {
         History { personas: config.personas, last: config.history }
     }
+
+    /// The source of a reply to all that was said.
+    fn source(&self, personas: &[String], said: &[String]) -> String {
+        let personas = if self.personas { personas } else { &[] };
+        let said: Vec<&str> = said.iter().flat_map(|text| text.split('\n')).filter(|line| !is_blank(line)).collect();
+        let first = match self.last {
+            0 => 0,
+            last => said.len().saturating_sub(last),
+        };
+        let lines = personas.iter().map(String::as_str).chain(said[first..].iter().copied());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The source that training makes of the same persona lines and utterances, given in one line with `\n` (a backslash and an
+    /// n) between them. `personas` says whether the corpus has persona lines.
+    ///
+    /// # Errors
+    /// A tab, which ParlAI's form has between an utterance and its reply; a persona line after an utterance.
+    pub fn source_of_line(&self, line: &str, personas: bool) -> anyhow::Result<String> {
+        if line.contains('\t') {
+            bail!("a tab in a dialogue; persona lines and turns are separated by \\n (a backslash and an n)");
+        }
+        let mut said = lines(line);
+        let about = if personas { said.iter().take_while(|line| is_persona(line)).count() } else { 0 };
+        let about: Vec<String> = said.drain(..about).collect();
+        if personas && said.iter().any(|line| is_persona(line)) {
+            bail!("a persona line after a turn; persona lines begin a dialogue");
+        }
+        Ok(self.source(&about, &said))
+    }
 }
 
 /// A conversation from one speaker's side.
@@ -29,7 +76,7 @@ impl History {
 pub struct Dialogue {
     /// Lines about the speakers, such as `your persona: i only eat kosher.`
     pub personas: Vec<String>,
-    /// What was said, in turns; each in one line.
+    /// What was said, in turns.
     pub utterances: Vec<String>,
 }
 
@@ -49,12 +96,7 @@ impl DialogueRows {
     }
 
     /// Adds a dialogue, and a row for each of the utterances whose places `replies` names.
-    pub fn push(&mut self, mut dialogue: Dialogue, replies: impl IntoIterator<Item = usize>) {
-        for line in dialogue.personas.iter_mut().chain(&mut dialogue.utterances) {
-            if line.contains(['\n', '\r']) {
-                *line = one_line(line);
-            }
-        }
+    pub fn push(&mut self, dialogue: Dialogue, replies: impl IntoIterator<Item = usize>) {
         let number = self.dialogues.len() as u32;
         self.rows.extend(replies.into_iter().map(|reply| (number, reply as u32)));
         self.dialogues.push(dialogue);
@@ -81,12 +123,6 @@ impl Examples for DialogueRows {
         if column == 1 {
             return Ok(Cow::Borrowed(&dialogue.utterances[reply]));
         }
-        let personas = if self.history.personas { &dialogue.personas[..] } else { &[] };
-        let first = match self.history.last {
-            0 => 0,
-            last => reply.saturating_sub(last),
-        };
-        let lines: Vec<&str> = personas.iter().chain(&dialogue.utterances[first..reply]).map(String::as_str).collect();
-        Ok(Cow::Owned(lines.join("\n")))
+        Ok(Cow::Owned(self.history.source(&dialogue.personas, &dialogue.utterances[..reply])))
     }
 }

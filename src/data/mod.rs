@@ -161,6 +161,20 @@ pub struct Prepared {
     pub test: TokenStore,
 }
 
+/// The source that training makes of what a line of `generate`'s input says: the line, or the history that it spells (see
+/// [`History::source_of_line`]) where the corpus is of dialogues that are read turn by turn.
+///
+/// # Errors
+/// Those of [`History::source_of_line`].
+pub fn source_of_line<'a>(config: &DataConfig, line: &'a str) -> anyhow::Result<Cow<'a, str>> {
+    let personas = match config.corpus {
+        CorpusKind::Parlai | CorpusKind::PersonaChat => true,
+        CorpusKind::Chatterbot => false,
+        _ => return Ok(Cow::Borrowed(line)),
+    };
+    Ok(Cow::Owned(History::of(config).source_of_line(line, personas)?))
+}
+
 /// How sources are cut, where they have a limit of their own. Of a dialogue the end is kept.
 pub fn source_limit(config: &DataConfig, task: TaskKind) -> Option<SourceLimit> {
     let keep_end = task == TaskKind::Dialogue;

@@ -3,11 +3,16 @@
 //! A line is a number, a blank and a text. Numbers count the lines of a dialogue; where they go back to 1 another one
 //! begins. First come the persona lines (`your persona: …`, `partner's persona: …`; none in the `_none_` files), then the
 //! turns: the partner's utterance, a tab, the reply; in files with candidates also a tab, a reward (empty), a tab, and the
-//! candidates parted by `|`, which are passed over.
+//! candidates separated by `|`, which are passed over.
+//!
+//! As ParlAI's `FbDeprecatedDialogTeacher` reads them, `\n` (a backslash and an n) in a field is a line break, and `|` in the
+//! reply separates several right replies. The first that is not blank is learned and scored, and is what was said in the
+//! histories of later turns. Persona lines may also stand before the first utterance in one field, with `\n` between them.
+//! Lines without a tab that are no persona lines (the statements of bAbI) are refused: they would hide a line that was cut.
 //!
 //! A row is a reply with all that was said before it; persona lines stay as they are written.
 
-use super::dialogue::{Dialogue, DialogueRows, History};
+use super::dialogue::{is_persona, lines, Dialogue, DialogueRows, History};
 use super::files::{single, SplitFiles};
 use super::lines::Lines;
 use super::{Corpus, Examples};
@@ -16,7 +21,13 @@ use crate::interrupt;
 use anyhow::{bail, Context};
 use std::path::{Path, PathBuf};
 
-const PERSONAS: [&str; 2] = ["your persona:", "partner's persona:"];
+/// What the files of a split hold besides rows.
+#[derive(Default)]
+struct Found {
+    personas: usize,
+    /// Turns with several labels.
+    labelled: usize,
+}
 
 /// Reads the files of the three splits, plain or compressed.
 ///
@@ -25,7 +36,8 @@ const PERSONAS: [&str; 2] = ["your persona:", "partner's persona:"];
 pub fn read(files: &SplitFiles, history: History) -> anyhow::Result<Corpus> {
     let mut marks = Vec::new();
     let splits = files.map(|key, entries| split(key, entries, history, &mut marks))?;
-    let personas: usize = splits.iter().map(|(_, personas)| personas).sum();
+    let personas: usize = splits.iter().map(|(_, found)| found.personas).sum();
+    let labelled: usize = splits.iter().map(|(_, found)| found.labelled).sum();
     let [train, dev, test] = splits.map(|(rows, _)| rows);
     let mut notes = vec![
         format!("dialogues: {} train, {} dev, {} test", train.dialogues(), dev.dialogues(), test.dialogues()),
@@ -36,6 +48,11 @@ pub fn read(files: &SplitFiles, history: History) -> anyhow::Result<Corpus> {
         "the files say what is train, dev and test; candidates are not read".into(),
     ];
     notes.extend(marks);
+    if labelled > 0 {
+        notes.push(format!(
+            "{labelled} turns have several replies (`a|b`): the first is learned and scored, others are not read"
+        ));
+    }
     Corpus::new(format!("parlai ({})", files.name()), Box::new(train), Box::new(dev), Box::new(test), notes)
 }
 
@@ -44,27 +61,27 @@ fn split(
     entries: &[Vec<PathBuf>],
     history: History,
     notes: &mut Vec<String>,
-) -> anyhow::Result<(DialogueRows, usize)> {
+) -> anyhow::Result<(DialogueRows, Found)> {
     let mut rows = DialogueRows::new(history);
-    let mut personas = 0;
+    let mut found = Found::default();
     for path in single(key, entries, "dialogues in ParlAI's text form")? {
         let before = rows.len();
         let lines = Lines::open(&path).with_context(|| format!("data.{key}"))?;
         notes.extend(lines.note());
-        personas += file(&path, &lines, &mut rows)?;
+        file(&path, &lines, &mut rows, &mut found)?;
         if rows.len() == before {
             bail!("data.{key}: there is no turn in {}", path.display());
         }
     }
-    Ok((rows, personas))
+    Ok((rows, found))
 }
 
-/// Adds the dialogues of a file, and says how many persona lines it has.
-fn file(path: &Path, lines: &Lines, rows: &mut DialogueRows) -> anyhow::Result<usize> {
-    let (mut dialogue, mut last, mut personas) = (Dialogue::default(), 0, 0);
-    for at in 0..lines.len() {
+/// Adds the dialogues of a file.
+fn file(path: &Path, file: &Lines, rows: &mut DialogueRows, found: &mut Found) -> anyhow::Result<()> {
+    let (mut dialogue, mut replies, mut last) = (Dialogue::default(), Vec::new(), 0);
+    for at in 0..file.len() {
         interrupt::check()?;
-        let line = &lines.line(at)?;
+        let line = &file.line(at)?;
         if line.trim().is_empty() {
             continue;
         }
@@ -78,7 +95,7 @@ fn file(path: &Path, lines: &Lines, rows: &mut DialogueRows) -> anyhow::Result<u
             );
         };
         if number == 1 {
-            finish(std::mem::take(&mut dialogue), rows);
+            finish(std::mem::take(&mut dialogue), std::mem::take(&mut replies), rows);
         } else if number != last + 1 {
             bail!(
                 "{}: number {number} follows {last}; the next line of a dialogue has the next number, a new dialogue 1",
@@ -86,35 +103,46 @@ fn file(path: &Path, lines: &Lines, rows: &mut DialogueRows) -> anyhow::Result<u
             );
         }
         last = number;
-        if PERSONAS.iter().any(|prefix| text.starts_with(prefix)) {
-            if !dialogue.utterances.is_empty() {
-                bail!("{}: a persona line after a turn; persona lines begin a dialogue", place());
-            }
-            personas += 1;
-            dialogue.personas.push(text.trim().into());
+        let columns: Vec<&str> = text.split('\t').collect();
+        let mut said = lines(columns[0]);
+        let mut personas = said.iter().take_while(|line| is_persona(line)).count();
+        if columns.len() == 1 && personas > 0 {
+            // A persona line may be broken too.
+            personas = said.len();
+        }
+        if personas > 0 && !dialogue.utterances.is_empty() {
+            bail!("{}: a persona line after a turn; persona lines begin a dialogue", place());
+        }
+        found.personas += personas;
+        dialogue.personas.extend(said.drain(..personas));
+        if columns.len() == 1 && personas > 0 {
             continue;
         }
-        let columns: Vec<&str> = text.split('\t').collect();
-        let (2..=4, [said, reply, ..]) = (columns.len(), &columns[..]) else {
+        let (2..=4, [_, labels, ..]) = (columns.len(), &columns[..]) else {
             bail!(
                 "{}: {} tabs; a turn is an utterance, a tab and its reply (and may have a tab, a reward, a tab, candidates)",
                 place(),
                 columns.len() - 1
             );
         };
-        if reply.trim().is_empty() {
-            bail!("{}: the reply to {} is empty", place(), excerpt(said));
+        let labels: Vec<String> =
+            labels.split('|').map(|label| lines(label).join("\n")).filter(|label| !label.is_empty()).collect();
+        let Some(reply) = labels.first() else {
+            bail!("{}: the reply to {} is empty", place(), excerpt(columns[0]));
+        };
+        found.labelled += usize::from(labels.len() > 1);
+        if !said.is_empty() {
+            dialogue.utterances.push(said.join("\n"));
         }
-        dialogue.utterances.extend([said, reply].map(|text| text.trim().into()));
+        replies.push(dialogue.utterances.len());
+        dialogue.utterances.push(reply.clone());
     }
-    finish(dialogue, rows);
-    Ok(personas)
+    finish(dialogue, replies, rows);
+    Ok(())
 }
 
-/// A turn is two utterances, the second of which is a reply.
-fn finish(dialogue: Dialogue, rows: &mut DialogueRows) {
-    let replies = (1..dialogue.utterances.len()).step_by(2);
-    if !dialogue.utterances.is_empty() {
+fn finish(dialogue: Dialogue, replies: Vec<usize>, rows: &mut DialogueRows) {
+    if !replies.is_empty() {
         rows.push(dialogue, replies);
     }
 }

@@ -9,7 +9,7 @@
 
 use super::dialogue::{Dialogue, DialogueRows, History};
 use super::files::{single, SplitFiles};
-use super::rows::percentile;
+use super::rows::{one_line, percentile};
 use super::{Corpus, Examples};
 use crate::excerpt::clipped;
 use crate::input;
@@ -123,16 +123,26 @@ impl Splits {
             if !history.starts_with(&dialogue.utterances) {
                 let before =
                     std::mem::replace(&mut dialogue, Dialogue { personas: personas.clone(), utterances: Vec::new() });
-                rows.push(before, std::mem::take(&mut replies));
+                push(rows, before, std::mem::take(&mut replies));
             }
             dialogue.utterances = history;
             replies.push(dialogue.utterances.len());
             dialogue.utterances.push(reply);
         }
         if !replies.is_empty() {
-            rows.push(dialogue, replies);
+            push(rows, dialogue, replies);
         }
     }
+}
+
+/// Adds a dialogue with each text in one line.
+fn push(rows: &mut DialogueRows, mut dialogue: Dialogue, replies: Vec<usize>) {
+    for line in dialogue.personas.iter_mut().chain(&mut dialogue.utterances) {
+        if line.contains(['\n', '\r']) {
+            *line = one_line(line);
+        }
+    }
+    rows.push(dialogue, replies);
 }
 
 impl<'de> DeserializeSeed<'de> for &mut Splits {
