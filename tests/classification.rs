@@ -132,10 +132,13 @@ fn the_order_of_words_is_learnt_and_lines_are_labelled() {
         }
         // a word is a token: of 61 the first 40 are taken
         let long = |words: usize| [vec!["delta"], vec!["alpha"; words - 1]].concat().join(" ");
-        let cut = generator.generate(&[long(61), String::new(), long(40)]).unwrap();
+        let cut = generator.generate(&[long(61), " \u{a0}\u{200b}".into(), long(40)]).unwrap();
         assert_eq!(cut[0].cut, Some(Cut { tokens: 61, taken: 40, from_end: false }));
         assert_eq!((&cut[0].text, cut[2].cut), (&cut[2].text, None));
-        assert_eq!(cut[1].cut, None, "an empty line has a label too: {:?}", cut[1].text);
+        assert_eq!((&cut[1].text[..], cut[1].cut), ("", None), "a blank line has no label");
+        // nor has a line of which the model sees blanks alone
+        let blanks = format!("{}alpha", "\t".repeat(200));
+        assert_eq!(generator.generate(&[blanks]).unwrap()[0].text, "");
     }
 }
 
@@ -198,6 +201,10 @@ fn a_score_of_pairs_is_learnt() {
     let scores: Vec<f64> =
         generator.generate(&lines).unwrap().iter().map(|answer| answer.text.parse().unwrap()).collect();
     assert!((scores[0] - 4.0).abs() < 1.0 && scores[1].abs() < 1.0, "{scores:?}");
+    // Two blank texts have no score; one has.
+    let lines = ["\t", " \t\u{3000}", "yes\t", "\tyes"].map(String::from);
+    let answers = generator.generate(&lines).unwrap();
+    assert_eq!(answers.iter().map(|answer| answer.text.is_empty()).collect::<Vec<_>>(), [true, true, false, false]);
     let error = generator.generate(&["no tab".to_string()]).unwrap_err().to_string();
     assert!(error.contains("tab between them") && error.contains("\"no tab\""), "{error}");
 }

@@ -187,6 +187,10 @@ fn gaps_of_a_learnt_text_are_filled() {
         generator.generate(&[format!("two three <mask> six seven eight nine {nine} {nine} <mask> two three")]);
     let text = &answers.unwrap()[0].text;
     assert!(text.starts_with("two three four five six") && text.ends_with("nine <mask> two three"), "{text}");
+    // Blank lines stay blank, among others and alone.
+    let answers = generator.generate(&["", lines[0], "\u{2003}\t"].map(String::from)).unwrap();
+    assert_eq!(answers.iter().map(|answer| answer.text.is_empty()).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(generator.generate(&[String::new()]).unwrap()[0].text, "");
     let error = |line: &str| generator.generate(&[line.to_string()]).unwrap_err().to_string();
     assert!(error("no gap").contains("write <mask> where words are missing"));
     let text = error("<mask> two <mask> four <mask> six");

@@ -1,14 +1,34 @@
 //! `synthesizer generate`.
 
+use super::stdin_lines::StdinLines;
 use crate::task::{self, Cut};
 use crate::terminal::tell;
 use crate::train::device::{self, DeviceChoice};
 use anyhow::{Context, Result};
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::PathBuf;
+
+/// What a line of input is, by task: the long help.
+const FORMS: &str = "\
+One line in, one line out, in order. What a line holds depends on the run's task:
+  translation               a sentence
+  summarization             an article in one line
+  language-modelling        the beginning of a text, which is completed
+  masked-language-modelling a text with <mask> where words are missing
+  dialogue                  persona lines, then turns, separated by \\n (a backslash and an n):
+                              your persona: i ski.\\nhello\\nhi there\\nhow are you ?
+                            the last turn is answered; data.personas and data.history of the
+                            run apply. A run on a `text` corpus takes the line as it is.
+  classification            a text; for pairs of texts two, with a tab between them
+
+A blank line (nothing but white space, control and zero-width characters) gives an empty line,
+as do two blank texts: training drops blank rows, so a model never learns them.
+Lines are read as those of files: UTF-8, ended by a line feed or CR LF; a byte-order mark at
+the start of a line is not read.";
 
 /// Options of `generate`.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = FORMS)]
 pub struct Args {
     /// Folder of a finished run, such as results/mini/table2/ende/R+V-s1
     run_dir: PathBuf,
@@ -30,15 +50,14 @@ pub fn run(args: Args) -> Result<()> {
     let mut generator = task::build_generator(&run, &args.run_dir, device)?;
     super::run_folder::load_weights(&weights, generator.variables_mut())?;
     let mut session = Session { generator, json: args.json, first: 1, batch: Vec::new() };
-    for (index, line) in std::io::stdin().lock().lines().enumerate() {
-        let line = match line {
-            Ok(line) => line,
+    for line in StdinLines::new(std::io::stdin().lock()) {
+        match line {
+            Ok(line) => session.batch.push(line),
             Err(error) => {
                 session.answer()?;
-                return Err(error).with_context(|| format!("line {} of stdin cannot be read as UTF-8 text", index + 1));
+                return Err(error);
             }
-        };
-        session.batch.push(line.trim_end_matches('\r').to_string());
+        }
         if session.batch.len() as u64 == args.batch && !session.answer()? {
             return Ok(());
         }
@@ -75,7 +94,7 @@ impl Session {
             let written = if self.json {
                 writeln!(stdout, "{}", serde_json::json!({ "input": input, "output": output.text }))
             } else {
-                writeln!(stdout, "{}", output.text.replace('\n', " "))
+                writeln!(stdout, "{}", output.text.replace(['\n', '\r'], " "))
             };
             match written.and_then(|()| stdout.flush()) {
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(false),

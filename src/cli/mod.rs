@@ -13,6 +13,7 @@ pub mod report;
 pub mod run;
 mod run_folder;
 mod side_by_side;
+mod stdin_lines;
 pub mod validate;
 
 use clap::{Parser, Subcommand};

@@ -136,6 +136,23 @@ pub fn split_at(unit: &str, dev: u64, test: u64) -> Split {
     }
 }
 
+/// Whether a text shows nothing: white space, control characters and characters that Unicode says to ignore where they are not
+/// supported (zero-width spaces and joiners, byte-order marks, variation selectors, …).
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|character| character.is_whitespace() || character.is_control() || is_ignorable(character))
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`.
+fn is_ignorable(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
 /// Trims, and makes one blank of each run of white space that holds a line break; other blanks stay as they are.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -167,6 +184,16 @@ mod tests {
     fn split_depends_on_the_name_alone() {
         // python3: int.from_bytes(hashlib.sha256(b"hue").digest()[:8], "big") % 100
         assert_eq!((percentile("hue"), percentile("zha"), percentile("")), (94, 33, 52));
+    }
+
+    #[test]
+    fn texts_that_show_nothing_are_blank() {
+        for text in ["", " ", "\t\r\n", "\u{a0}\u{3000}\u{2028}\u{85}", "\u{feff}\u{200b}\u{200d}", "\0\u{1c}\u{ad}"] {
+            assert!(is_blank(text), "{text:?}");
+        }
+        for text in ["a", " . ", "\u{fffd}", "\u{301}", "\u{2800}", "\u{200d}🔬"] {
+            assert!(!is_blank(text), "{text:?}");
+        }
     }
 
     #[test]

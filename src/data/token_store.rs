@@ -8,7 +8,7 @@
 //! takes a fraction of the time in which the same call hashes the corpus's texts. A damaged file, and one whose header names
 //! another key (data, tokenizer, limits) or other rows and columns, is built again with a line on standard error.
 
-use super::rows::sha256_hex;
+use super::rows::{is_blank, sha256_hex};
 use super::tokenizer::Tokenizer;
 use super::Examples;
 use crate::experiment::config::TooLong;
@@ -153,7 +153,7 @@ impl Lengths {
 pub fn key(options: &StoreOptions, tokenizer: &Tokenizer) -> String {
     let StoreOptions { max_tokens, source, keep, data_hash } = options;
     let source = source.map_or(String::new(), |source| format!(", {source:?}"));
-    sha256_hex(format!("tokens 2, {data_hash}, {}, {max_tokens}, {keep:?}{source}", tokenizer.hash()).as_bytes())
+    sha256_hex(format!("tokens 3, {data_hash}, {}, {max_tokens}, {keep:?}{source}", tokenizer.hash()).as_bytes())
 }
 
 impl TokenStore {
@@ -399,7 +399,7 @@ impl<'a> Builder<'a> {
         let (mut any_cut, mut any_empty, mut too_long) = (false, false, false);
         for column in 0..columns {
             let text = self.examples.text(row, column)?;
-            let is_blank = text.trim().is_empty();
+            let is_blank = is_blank(&text);
             any_empty |= is_blank;
             let mut tokens = match self.options.keep {
                 Keep::Lines(_) if is_blank => Vec::new(),

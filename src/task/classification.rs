@@ -4,12 +4,14 @@ use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS}
 use super::judging::{classes, judge, scores, undefined, Predictions};
 use super::tokens::{describe, held_out, pad, TrainingRows};
 use super::{
-    remarks, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores, Task, TOKENIZER,
+    around_blanks, remarks, shows_nothing, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores,
+    Task, TOKENIZER,
 };
 use crate::attention::SelfAttention;
 use crate::data::batching;
 use crate::data::labelled::tokens::{prepare, LabelledTokens, Limits};
 use crate::data::labelled::{self, LabelledCorpus, LabelledRows, Target};
+use crate::data::rows::is_blank;
 use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{Tokenizer, PAD};
 use crate::data::Examples;
@@ -133,18 +135,24 @@ impl Generator for Labeller {
         let encode = |line: &String| -> Result<Vec<Vec<u32>>> {
             self.texts(line)?.into_iter().map(|text| self.tokenizer.encode(text)).collect()
         };
-        let rows: Vec<Vec<Vec<u32>>> = lines.iter().map(encode).collect::<Result<_>>()?;
+        let blank: Vec<bool> = lines.iter().map(|line| is_blank(line)).collect();
+        let lines = lines.iter().zip(&blank).filter(|(_, blank)| !**blank).map(|(line, _)| line);
+        let rows: Vec<Vec<Vec<u32>>> = lines.map(encode).collect::<Result<_>>()?;
         let sizes: Vec<Vec<usize>> = rows.iter().map(|texts| texts.iter().map(Vec::len).collect()).collect();
         let lengths: Vec<u32> = sizes.iter().map(|sizes| self.limits.input_length(sizes) as u32).collect();
         let predictions = self.predict(&lengths, |row| Ok(self.limits.input(&rows[row])))?;
-        let answer = |(row, sizes): (usize, &Vec<usize>)| {
-            let (tokens, taken) = (sizes.iter().sum(), self.limits.taken(sizes).iter().sum());
-            Answer {
-                text: self.name(&predictions, row),
-                cut: (taken < tokens).then_some(Cut { tokens, taken, from_end: false }),
+        let answer = |(row, sizes): (usize, &Vec<usize>)| -> Result<Answer> {
+            let taken = self.limits.taken(sizes);
+            let mut nothing = true;
+            for (text, taken) in rows[row].iter().zip(&taken) {
+                nothing &= shows_nothing(&self.tokenizer, &text[..*taken], *taken < text.len())?;
             }
+            let (tokens, taken) = (sizes.iter().sum(), taken.iter().sum());
+            let text = if nothing { String::new() } else { self.name(&predictions, row) };
+            Ok(Answer { text, cut: (taken < tokens).then_some(Cut { tokens, taken, from_end: false }) })
         };
-        Ok(sizes.iter().enumerate().map(answer).collect())
+        let answers = sizes.iter().enumerate().map(answer).collect::<Result<_>>()?;
+        Ok(around_blanks(&blank, answers))
     }
 }
 

@@ -3,8 +3,11 @@
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
 use super::remarks::{self, Score};
 use super::tokens::{self, cross_entropy, cross_entropy_after, held_out, pad, shifted, TrainingRows};
-use super::{encode_line, transformer_config, Answer, BatchLoss, DevScore, Generator, Scores, Task, TokenBatch};
+use super::{
+    encode_line, shows_nothing, transformer_config, Answer, BatchLoss, DevScore, Generator, Scores, Task, TokenBatch,
+};
 use crate::attention::SelfAttention;
+use crate::data::rows::is_blank;
 use crate::data::running_text::RunningText;
 use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
@@ -73,7 +76,13 @@ impl Generator for Completer {
             .map(|line| {
                 // of a long beginning the end counts most, and some room is for what follows
                 let limit = SourceLimit { tokens: (self.max_length * 3 / 4).max(1), keep_end: true };
+                if is_blank(line) {
+                    return Ok(Answer::default());
+                }
                 let (beginning, cut) = encode_line(&self.tokenizer, line, limit)?;
+                if shows_nothing(&self.tokenizer, &beginning, cut.is_some())? {
+                    return Ok(Answer { text: String::new(), cut });
+                }
                 Ok(Answer { text: self.tokenizer.decode(&self.complete(&beginning)?)?, cut })
             })
             .collect()

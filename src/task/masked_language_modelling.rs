@@ -9,8 +9,9 @@ use super::encoder_decoder::Batch;
 use super::remarks::{self, Score};
 use super::tokens::{self, held_out, marked, TrainingRows};
 use super::writer::Writer;
-use super::{Answer, BatchLoss, Cut, DevScore, Generator, Scores, Task, TokenBatch};
+use super::{around_blanks, Answer, BatchLoss, Cut, DevScore, Generator, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
+use crate::data::rows::is_blank;
 use crate::data::running_text::RunningText;
 use crate::data::span_corruption::{corrupt, fillings, spans, Draw};
 use crate::data::tokenizer::Tokenizer;
@@ -75,7 +76,9 @@ impl Generator for GapFiller {
     fn generate(&self, lines: &[String]) -> Result<Vec<Answer>> {
         // the sentinel of that gap, and the end mark
         let (first, room) = (self.first_sentinel(), self.max_length - 2);
-        let pieces: Vec<Vec<Vec<u32>>> = lines.iter().map(|line| self.pieces(line)).collect::<Result<_>>()?;
+        let blank: Vec<bool> = lines.iter().map(|line| is_blank(line)).collect();
+        let lines = lines.iter().zip(&blank).filter(|(_, blank)| !**blank).map(|(line, _)| line);
+        let pieces: Vec<Vec<Vec<u32>>> = lines.map(|line| self.pieces(line)).collect::<Result<_>>()?;
         let (mut sources, mut sizes): (Vec<Vec<u32>>, Vec<(usize, usize)>) = Default::default();
         for pieces in &pieces {
             let mut source = pieces[0].clone();
@@ -105,7 +108,8 @@ impl Generator for GapFiller {
             Ok(Answer { text: self.writer.tokenizer().decode(&ids)?, cut })
         };
         let rows = pieces.into_iter().zip(&targets).zip(sizes);
-        rows.map(|((pieces, target), size)| answer(pieces, target, size)).collect()
+        let answers = rows.map(|((pieces, target), size)| answer(pieces, target, size)).collect::<Result<_>>()?;
+        Ok(around_blanks(&blank, answers))
     }
 }
 

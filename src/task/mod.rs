@@ -17,6 +17,7 @@ pub mod writer;
 use crate::attention::cost::CostError;
 use crate::attention::SelfAttention;
 use crate::data::labelled;
+use crate::data::rows::is_blank;
 use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::Tokenizer;
 use crate::experiment::{ModelConfig, Run, TaskKind};
@@ -137,8 +138,8 @@ pub struct TokenBatch {
     pub target: Tensor,
 }
 
-/// What a model makes of a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a model makes of a line; by default nothing, as of a line that shows nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Its output.
     pub text: String,
@@ -162,7 +163,7 @@ pub trait Generator {
     /// Every variable, to load weights into.
     fn variables_mut(&mut self) -> &mut nn::VarStore;
 
-    /// One answer for each line in.
+    /// One answer for each line in; to a [blank](is_blank) line, a blank one.
     fn generate(&self, lines: &[String]) -> Result<Vec<Answer>>;
 }
 
@@ -222,6 +223,19 @@ fn encode_line(tokenizer: &Tokenizer, line: &str, limit: SourceLimit) -> Result<
     let whole = tokens.len();
     let cut = limit.cut(&mut tokens);
     Ok((tokens, cut.then_some(Cut { tokens: whole, taken: limit.tokens, from_end: limit.keep_end })))
+}
+
+/// Whether the tokens that a model gets of a text show nothing; `cut` says whether it is only a part, which may begin or end
+/// within a character.
+fn shows_nothing(tokenizer: &Tokenizer, tokens: &[u32], cut: bool) -> Result<bool> {
+    let text = tokenizer.decode(tokens)?;
+    Ok(is_blank(if cut { text.trim_matches(char::REPLACEMENT_CHARACTER) } else { &text }))
+}
+
+/// The outputs of what is not blank, with a blank one in the place of each blank input.
+fn around_blanks<T: Default>(blank: &[bool], outputs: Vec<T>) -> Vec<T> {
+    let mut outputs = outputs.into_iter();
+    blank.iter().map(|blank| if *blank { T::default() } else { outputs.next().unwrap_or_default() }).collect()
 }
 
 fn tokenizer_file(folder: &Path) -> PathBuf {

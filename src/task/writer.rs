@@ -5,14 +5,15 @@
 //! on the number of threads.
 
 use super::tokens::pad;
-use super::{encode_line, transformer_config, Answer, Generator};
+use super::{around_blanks, encode_line, shows_nothing, transformer_config, Answer, Generator};
 use crate::data;
+use crate::data::rows::is_blank;
 use crate::data::token_store::{SourceLimit, TokenStore};
 use crate::data::tokenizer::{Tokenizer, BEGIN, END};
 use crate::decode::beam::{beam_search, search, BeamError, BeamOptions, Hypothesis};
 use crate::decode::{Likeliest, Proposer, Stepper};
 use crate::error::Outcome;
-use crate::experiment::{DecodeConfig, Run, TaskKind};
+use crate::experiment::{DataConfig, DecodeConfig, Run, TaskKind};
 use crate::interrupt;
 use crate::model::cpu_decoder::{CpuDecoder, CpuState};
 use crate::model::cpu_encoder::CpuEncoder;
@@ -28,7 +29,7 @@ pub struct Writer {
     variables: nn::VarStore,
     model: Seq2Seq,
     tokenizer: Tokenizer,
-    task: TaskKind,
+    data: DataConfig,
     source: SourceLimit,
     limit: Limit,
     decode: DecodeConfig,
@@ -97,7 +98,7 @@ impl Writer {
         };
         let both = SourceLimit { tokens: run.data.max_tokens, keep_end: false };
         let source = data::source_limit(&run.data, run.task).unwrap_or(both);
-        Ok(Self { variables, model, tokenizer, task: run.task, source, limit, decode })
+        Ok(Self { variables, model, tokenizer, data: run.data.clone(), source, limit, decode })
     }
 
     /// Every variable.
@@ -223,7 +224,18 @@ impl Writer {
 
     pub(super) fn write_store(&self, store: &TokenStore) -> Result<Vec<String>> {
         let sources: Vec<Vec<u32>> = (0..store.len()).map(|row| store.tokens(row, 0)).collect::<Result<_>>()?;
-        self.write(&sources)?.iter().map(|tokens| self.tokenizer.decode(tokens)).collect()
+        self.write_texts(sources)
+    }
+
+    /// As [`Writer::write`], decoded. A source that shows nothing has a blank output: training drops such rows.
+    fn write_texts(&self, sources: Vec<Vec<u32>>) -> Result<Vec<String>> {
+        let blank = |source: &Vec<u32>| shows_nothing(&self.tokenizer, source, source.len() >= self.source.tokens);
+        let blank: Vec<bool> = sources.iter().map(blank).collect::<Result<_>>()?;
+        let sources: Vec<Vec<u32>> =
+            sources.into_iter().zip(&blank).filter(|(_, blank)| !**blank).map(|(source, _)| source).collect();
+        let written = self.write(&sources)?;
+        let texts = written.iter().map(|tokens| self.tokenizer.decode(tokens)).collect::<Result<_>>()?;
+        Ok(around_blanks(&blank, texts))
     }
 }
 
@@ -308,14 +320,15 @@ impl Generator for Writer {
     }
 
     fn generate(&self, lines: &[String]) -> Result<Vec<Answer>> {
-        let encoded = lines.iter().map(|line| match self.task {
-            // what was said, the utterances parted by tabs
-            TaskKind::Dialogue => encode_line(&self.tokenizer, &line.replace('\t', "\n"), self.source),
-            _ => encode_line(&self.tokenizer, line, self.source),
-        });
-        let (sources, cuts): (Vec<_>, Vec<_>) = encoded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        let answers = self.write(&sources)?.into_iter().zip(cuts);
-        answers.map(|(tokens, cut)| Ok(Answer { text: self.tokenizer.decode(&tokens)?, cut })).collect()
+        let encode = |line: &String| {
+            let source = data::source_of_line(&self.data, line)?;
+            let (tokens, cut) = encode_line(&self.tokenizer, &source, self.source)?;
+            Ok((tokens, cut.filter(|_| !is_blank(&source))))
+        };
+        let (sources, cuts): (Vec<_>, Vec<_>) =
+            lines.iter().map(encode).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let texts = self.write_texts(sources)?.into_iter();
+        Ok(texts.zip(cuts).map(|(text, cut)| Answer { text, cut }).collect())
     }
 }
 
