@@ -111,7 +111,8 @@ fn the_order_of_words_is_learnt_and_lines_are_labelled() {
         assert!(notes.contains("test: 200 of 200 rows"), "{notes}");
 
         // what was written is what was scored
-        let labels = std::fs::read_to_string(planned.folder.join("test.labels.txt")).unwrap();
+        let mut reader = csv::Reader::from_path(planned.folder.join("test.predictions.csv")).unwrap();
+        let labels: String = reader.records().map(|record| record.unwrap()[2].to_string() + "\n").collect();
         let names = ["World", "Sports", "Business", "Sci/Tech"];
         let text = std::fs::read_to_string(folder.path().join("news/test.csv")).unwrap();
         let right = labels
@@ -158,7 +159,7 @@ fn a_stopped_run_goes_on_to_the_same_bits() {
             assert!(matches!(error.downcast_ref(), Some(Outcome::Interrupted(_))), "{error}");
         }
         assert_eq!(go(&parts, &Interrupt::default()).unwrap().0.steps, 21);
-        let files = ["dev.labels.txt", "test.labels.txt", "attention.csv", "labels.json"];
+        let files = ["dev.predictions.csv", "test.predictions.csv", "attention.csv", "labels.json"];
         assert_same(&whole, &parts, &files, select);
     }
 }

@@ -5,7 +5,7 @@ use super::side_by_side::side_by_side;
 use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{self, Mix, Plan, PlannedRun};
 use crate::files::{self, write_atomically};
-use crate::task;
+use crate::task::{self, evaluation};
 use crate::terminal::{command_line, say, tell};
 use crate::train::checkpoint;
 use crate::train::device::{self, DeviceChoice};
@@ -313,8 +313,9 @@ fn clear(folder: &Path) -> Result<()> {
     }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let endings = [".hypotheses.txt", ".labels.txt", ".tmp"];
-        if name.starts_with("events.out.tfevents.") || endings.iter().any(|ending| name.ends_with(ending)) {
+        // `.labels.txt` is a file of version 0.1.0
+        let mut endings = evaluation::ENDINGS.iter().chain(&[".labels.txt", ".tmp"]);
+        if name.starts_with("events.out.tfevents.") || endings.any(|ending| name.ends_with(ending)) {
             remove(&entry.path())?;
         }
     }

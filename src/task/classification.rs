@@ -1,10 +1,11 @@
 //! Classification, GLUE style: one text or two to a class or a score.
 
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
-use super::judging::{classes, judge, scores, undefined, Predictions};
-use super::tokens::{describe, held_out, pad, TrainingRows};
+use super::evaluation::{predictions_file, write_predictions};
+use super::judging::{classes, judge_splits, scores, Predictions};
+use super::tokens::{describe, held_out, pad, BatchScore, TrainingRows};
 use super::{
-    around_blanks, remarks, shows_nothing, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Metric, Scores,
+    around_blanks, remarks, shows_nothing, transformer_config, Answer, BatchLoss, Cut, DevScore, Generator, Scores,
     Task, TOKENIZER,
 };
 use crate::attention::SelfAttention;
@@ -18,7 +19,7 @@ use crate::data::Examples;
 use crate::experiment::Run;
 use crate::files::write_atomically;
 use crate::interrupt;
-use crate::metric::classification::{suite_score, MetricKind};
+use crate::metric::classification::MetricKind;
 use crate::metric::script::{self, Share};
 use crate::model::classifier::Classifier;
 use crate::model::LayerView;
@@ -334,52 +335,40 @@ impl Task for Classification {
 
     /// Cross-entropy or squared error: `tokens` are rows.
     fn dev(&self) -> Result<DevScore> {
-        held_out(&self.dev.lengths, self.run.train.batch_tokens, |rows| {
+        let batches = held_out(&self.dev.lengths, self.run.train.batch_tokens, |rows| {
             let inputs = self.inputs(&self.dev, rows)?;
             Ok((self.summed_loss(&self.dev, rows, &inputs, false)?, rows.len() as u64))
-        })
+        })?;
+        Ok(BatchScore::sum(&batches))
     }
 
-    /// The corpus's metrics × 100 on dev and on every test set, and `test.score`, the mean of those of the test sets. Writes
-    /// the label of every row into `folder`, a line each.
+    /// The corpus's metrics × 100 on dev and on every test set, and `test.score`, the mean of those of the test sets. Saves
+    /// gold and predicted label of every row in `folder`.
     fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Scores> {
-        let mut metrics: Vec<Metric> = Vec::new();
-        let (mut notes, mut of_tests) = (Vec::new(), Vec::new());
         let mut share = Share::default();
+        let mut notes = Vec::new();
         let dev = std::iter::once(("dev".to_string(), &self.dev, &self.corpus.dev));
         let tests = self.tests.iter().zip(&self.corpus.tests);
+        let mut predicted = Vec::new();
         for (name, split, rows) in dev.chain(tests.map(|(split, rows)| (test_name(rows), split, rows))) {
             let labeller = &self.labeller;
             let predictions = labeller.predict(&split.lengths, |row| split.input(row, labeller.limits))?;
-            let lines: String = (0..rows.rows.len()).map(|row| labeller.name(&predictions, row) + "\n").collect();
-            write_atomically(&folder.join(format!("{name}.labels.txt")), lines.as_bytes())?;
-            let judged = judge(&self.corpus.metrics, rows, &predictions);
-            let judged = judged.with_context(|| format!("in the {name} set of {}", self.corpus.name))?;
-            let scores: Vec<remarks::Score> = (judged.into_iter())
-                .map(|(kind, value)| {
-                    let value = value.map(|value| 100.0 * value);
-                    remarks::Score::new(&name, kind.name(), value, undefined(kind))
-                })
-                .collect();
-            metrics.extend(scores.iter().map(remarks::Score::metric));
-            notes.extend(remarks::blanks(&scores));
+            write_predictions(&predictions_file(folder, &name), &labeller.labels.classes, rows, &predictions)?;
             if name != "dev" {
-                of_tests.extend(scores.iter().map(|score| score.value));
                 share.part += rows.len() as u64;
                 share.whole += (rows.len() + rows.skipped) as u64;
                 let cut = split.cut_rows(rows, &self.training.tokenizer, labeller.limits)?;
                 notes.extend(remarks::cut(cut, rows.len(), "rows", labeller.limits.max_length));
                 notes.extend(self.unsplit_answers(rows));
             }
+            predicted.push((name, rows, predictions));
         }
-        let score = of_tests.into_iter().collect::<Option<Vec<f64>>>().and_then(|values| suite_score(&[values]));
-        let score = remarks::Score::new("test", "score", score, "a metric of a test set has no value");
-        metrics.push(score.metric());
-        notes.extend(remarks::blanks(&[score]));
+        let splits = predicted.iter().map(|(name, rows, predictions)| (name.as_str(), *rows, predictions));
+        let mut scores = judge_splits(&self.corpus.metrics, splits).with_context(|| self.corpus.name.clone())?;
         let (share, note) = remarks::coverage(share, "rows");
-        metrics.push(share);
-        notes.extend(note);
-        Ok(Scores { metrics, notes })
+        scores.metrics.push(share);
+        scores.notes.extend(notes.into_iter().chain(note));
+        Ok(scores)
     }
 
     fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {

@@ -1,8 +1,12 @@
 //! A model's outputs for labelled rows, and the metrics of them.
 
+use super::remarks::{blanks, Score};
+use super::Scores;
 use crate::data::labelled::{Label, LabelledRows};
 use crate::metric::answers;
-use crate::metric::classification::{accuracy, f1, group_accuracy, group_exact, macro_f1, matthews, MetricKind};
+use crate::metric::classification::{
+    accuracy, f1, group_accuracy, group_exact, macro_f1, matthews, suite_score, MetricKind,
+};
 use crate::metric::correlation::{pearson, spearman};
 use anyhow::{bail, Context, Result};
 
@@ -82,6 +86,37 @@ pub fn undefined(kind: MetricKind) -> &'static str {
         MetricKind::Pearson | MetricKind::Spearman => "the scores or the predictions do not vary",
         _ => "there are no rows",
     }
+}
+
+/// The metrics × 100 of dev and every test set, under names such as `test.accuracy`, and `test.score`, the mean of those of
+/// the test sets.
+///
+/// # Errors
+/// As [`judge`], with the split's name.
+pub fn judge_splits<'a>(
+    kinds: &[MetricKind],
+    splits: impl IntoIterator<Item = (&'a str, &'a LabelledRows, &'a Predictions)>,
+) -> Result<Scores> {
+    let mut found = Scores::default();
+    let mut of_tests = Vec::new();
+    let mut add = |scores: &[Score]| {
+        found.metrics.extend(scores.iter().map(Score::metric));
+        found.notes.extend(blanks(scores));
+    };
+    for (name, rows, predicted) in splits {
+        let judged = judge(kinds, rows, predicted).with_context(|| format!("in the {name} set"))?;
+        let score = |(kind, value): (MetricKind, Option<f64>)| {
+            Score::new(name, kind.name(), value.map(|value| 100.0 * value), undefined(kind))
+        };
+        let scores: Vec<Score> = judged.into_iter().map(score).collect();
+        add(&scores);
+        if name != "dev" {
+            of_tests.extend(scores.iter().map(|score| score.value));
+        }
+    }
+    let score = of_tests.into_iter().collect::<Option<Vec<f64>>>().and_then(|values| suite_score(&[values]));
+    add(&[Score::new("test", "score", score, "a metric of a test set has no value")]);
+    Ok(found)
 }
 
 fn record(rows: &LabelledRows, predicted: &Predictions, groups: &[u32]) -> Result<(Option<f64>, Option<f64>)> {

@@ -1,8 +1,9 @@
 //! Language modelling: the next token, a line a row or in windows of the running text, scored by perplexity.
 
 use super::attention_view::{chunks, visible, Histogram, Histograms, VIEWED_ROWS};
+use super::evaluation;
 use super::remarks::{self, Score};
-use super::tokens::{self, cross_entropy, cross_entropy_after, held_out, pad, shifted, TrainingRows};
+use super::tokens::{self, cross_entropy, cross_entropy_after, held_out, pad, shifted, BatchScore, TrainingRows};
 use super::{
     encode_line, shows_nothing, transformer_config, Answer, BatchLoss, DevScore, Generator, Scores, Task, TokenBatch,
 };
@@ -19,6 +20,7 @@ use crate::metric::script::{add_unspaced, Share};
 use crate::model::language_model::LanguageModel;
 use crate::model::LayerView;
 use anyhow::Result;
+use serde_json::Value;
 use std::path::Path;
 use std::time::Instant;
 use tch::{nn, Device, Tensor};
@@ -146,7 +148,7 @@ impl LanguageModelling {
         cross_entropy(&hidden, targets, model.table(), label_smoothing)
     }
 
-    fn held_out(&self, text: &RunningText) -> Result<DevScore> {
+    fn held_out(&self, text: &RunningText) -> Result<Vec<BatchScore>> {
         held_out(&text.lengths(), self.run.train.batch_tokens, |rows| {
             let targets = self.targets_of(text, rows)?;
             let context: Vec<usize> = rows.iter().map(|&row| text.context(row as usize)).collect();
@@ -178,6 +180,20 @@ impl LanguageModelling {
     }
 }
 
+/// Per subword, and per word: the same sum over the number of words, each line's end mark counted as one. Without a number of
+/// words there is no perplexity per word, for the reason that stands in its place.
+pub fn perplexities(split: &str, score: &DevScore, words: Result<u64, String>) -> [Score; 2] {
+    let overflow = "it is above the largest number".to_string();
+    let (per_word, reason) = match words {
+        Ok(words) => (exp_mean(score.nll, words), overflow.clone()),
+        Err(reason) => (None, reason),
+    };
+    [
+        Score::new(split, "perplexity", exp_mean(score.nll, score.tokens), overflow),
+        Score::new(split, "word_perplexity", per_word, reason),
+    ]
+}
+
 impl Task for LanguageModelling {
     fn variables(&self) -> &nn::VarStore {
         &self.completer.variables
@@ -206,26 +222,28 @@ impl Task for LanguageModelling {
     }
 
     fn dev(&self) -> Result<DevScore> {
-        self.held_out(&self.dev)
+        Ok(BatchScore::sum(&self.held_out(&self.dev)?))
     }
 
-    /// Per subword, and per word: the same sum over the number of words, each line's end mark counted as one.
-    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Scores> {
+    /// Perplexities of both splits; saves the losses of the test split in `folder`.
+    fn score(&self, dev: &DevScore, folder: &Path) -> Result<Scores> {
         let mut scores = Scores::default();
-        let test = self.held_out(&self.test)?;
+        let batches = self.held_out(&self.test)?;
+        evaluation::write_losses(&evaluation::losses_file(folder, "test"), &batches)?;
+        let test = BatchScore::sum(&batches);
         let splits = [("dev", *dev, &self.dev), ("test", test, &self.test)];
         for ((split, score, text), lines) in splits.into_iter().zip(&self.lines) {
             let unspaced = Self::unspaced(lines.as_ref())?;
             let without_words = unspaced.value() >= UNSPACED;
-            let per_word = exp_mean(score.nll, text.words()).filter(|_| !without_words);
-            let reason = match without_words {
-                true => format!("{unspaced} of the letters are of scripts written without blanks between words"),
-                false => "it is above the largest number".into(),
+            let words = match without_words {
+                true => Err(format!("{unspaced} of the letters are of scripts written without blanks between words")),
+                false => Ok(text.words()),
             };
-            let of_split = [
-                Score::new(split, "perplexity", exp_mean(score.nll, score.tokens), "it is above the largest number"),
-                Score::new(split, "word_perplexity", per_word, reason),
-            ];
+            if split == "test" {
+                let count = words.as_ref().map_or(Value::Null, |words| (*words).into());
+                scores.metrics.push(("test.words".into(), count));
+            }
+            let of_split = perplexities(split, &score, words);
             scores.metrics.extend(of_split.iter().map(Score::metric));
             scores.metrics.push((format!("{split}.word_perplexity.signature"), self.signature().into()));
             scores.notes.extend(remarks::blanks(&of_split));

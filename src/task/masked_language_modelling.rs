@@ -6,8 +6,9 @@
 
 use super::attention_view::{Histogram, VIEWED_ROWS};
 use super::encoder_decoder::Batch;
+use super::evaluation;
 use super::remarks::{self, Score};
-use super::tokens::{self, held_out, marked, TrainingRows};
+use super::tokens::{self, held_out, marked, BatchScore, TrainingRows};
 use super::writer::Writer;
 use super::{around_blanks, Answer, BatchLoss, Cut, DevScore, Generator, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
@@ -147,7 +148,7 @@ impl MaskedLanguageModelling {
         Ok(Batch::new(&sources, targets, self.variables().device()))
     }
 
-    fn held_out(&self, text: &RunningText) -> Result<DevScore> {
+    fn held_out(&self, text: &RunningText) -> Result<Vec<BatchScore>> {
         held_out(&lengths(&self.run, text), self.run.train.batch_tokens, |rows| {
             let batch = self.batch(text, rows, Draw::HeldOut)?;
             let tokens = batch.targets();
@@ -159,6 +160,15 @@ impl MaskedLanguageModelling {
 /// The longer side of each window, marks included.
 fn lengths(run: &Run, text: &RunningText) -> Vec<u32> {
     text.lengths().iter().map(|&length| run.data.spans_in(length as usize).longest() as u32).collect()
+}
+
+/// In nats per target token (sentinels and end marks among them), and its exponential.
+pub fn perplexities(split: &str, score: &DevScore) -> [Score; 2] {
+    let reason = "it is above the largest number";
+    [
+        Score::new(split, "log_perplexity", Some(score.loss()), reason),
+        Score::new(split, "perplexity", exp_mean(score.nll, score.tokens), reason),
+    ]
 }
 
 impl Task for MaskedLanguageModelling {
@@ -189,19 +199,17 @@ impl Task for MaskedLanguageModelling {
     }
 
     fn dev(&self) -> Result<DevScore> {
-        self.held_out(&self.dev)
+        Ok(BatchScore::sum(&self.held_out(&self.dev)?))
     }
 
-    /// In nats a target token (sentinels and end marks among them), and its exponential.
-    fn score(&self, dev: &DevScore, _folder: &Path) -> Result<Scores> {
+    /// Perplexities of both splits; saves the losses of the test split in `folder`.
+    fn score(&self, dev: &DevScore, folder: &Path) -> Result<Scores> {
         let mut scores = Scores::default();
-        let test = self.held_out(&self.test)?;
+        let batches = self.held_out(&self.test)?;
+        evaluation::write_losses(&evaluation::losses_file(folder, "test"), &batches)?;
+        let test = BatchScore::sum(&batches);
         for (split, score) in [("dev", *dev), ("test", test)] {
-            let reason = "it is above the largest number";
-            let of_split = [
-                Score::new(split, "log_perplexity", Some(score.loss()), reason),
-                Score::new(split, "perplexity", exp_mean(score.nll, score.tokens), reason),
-            ];
+            let of_split = perplexities(split, &score);
             scores.metrics.extend(of_split.iter().map(Score::metric));
             scores.notes.extend(remarks::blanks(&of_split));
         }

@@ -4,6 +4,7 @@ pub mod attention_view;
 pub mod classification;
 pub mod dialogue;
 pub mod encoder_decoder;
+pub mod evaluation;
 pub mod judging;
 pub mod language_modelling;
 pub mod masked_language_modelling;
@@ -25,16 +26,13 @@ use crate::files::write_atomically;
 use crate::model::TransformerConfig;
 use anyhow::{Context, Result};
 use classification::{Classification, Labeller, Labels};
-use dialogue::Dialogue;
 use language_modelling::{Completer, LanguageModelling};
 use masked_language_modelling::{GapFiller, MaskedLanguageModelling};
 use sequence_to_sequence::SequenceToSequence;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use summarization::Summarization;
 use tch::{nn, Device, Tensor};
 use tokens::TrainingRows;
-use translation::Translation;
 use writer::Writer;
 
 /// A metric's name, such as `dev.bleu`, and its value: a number, or a text such as a signature.
@@ -170,11 +168,11 @@ pub trait Generator {
 /// Reads the run's data and builds its model on `device`; initial values come from the run's seed.
 pub fn build(run: &Run, device: Device) -> Result<Box<dyn Task>> {
     Ok(match run.task {
-        TaskKind::Translation => Box::new(SequenceToSequence::new(run, device, Box::new(Translation::new(run)))?),
         TaskKind::LanguageModelling => Box::new(LanguageModelling::new(run, device)?),
         TaskKind::MaskedLanguageModelling => Box::new(MaskedLanguageModelling::new(run, device)?),
-        TaskKind::Summarization => Box::new(SequenceToSequence::new(run, device, Box::new(Summarization::new(run)))?),
-        TaskKind::Dialogue => Box::new(SequenceToSequence::new(run, device, Box::new(Dialogue::new(run)))?),
+        TaskKind::Translation | TaskKind::Summarization | TaskKind::Dialogue => {
+            Box::new(SequenceToSequence::new(run, device)?)
+        }
         TaskKind::Classification => Box::new(Classification::new(run, device)?),
     })
 }

@@ -1,16 +1,21 @@
 //! Source text to target text by encoder and decoder: what translation, summarization and dialogue share.
 
 use super::attention_view::{Histogram, VIEWED_ROWS};
+use super::dialogue::Dialogue;
 use super::encoder_decoder::Batch;
-use super::tokens::{self, held_out, lengths, marked, TrainingRows};
+use super::evaluation;
+use super::summarization::Summarization;
+use super::tokens::{self, held_out, lengths, marked, BatchScore, TrainingRows};
+use super::translation::Translation;
 use super::writer::Writer;
 use super::{remarks, BatchLoss, DevScore, Scores, Task, TokenBatch};
 use crate::attention::SelfAttention;
 use crate::data::token_store::TokenStore;
 use crate::data::{Corpus, Examples, Prepared};
-use crate::experiment::Run;
+use crate::experiment::check::kebab;
+use crate::experiment::{Run, TaskKind};
 use crate::metric::script::Share;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::Instant;
 use tch::{nn, Device};
@@ -19,6 +24,16 @@ use tch::{nn, Device};
 pub trait Judge {
     /// Metrics of one split (`dev` or `test`), by names such as `test.bleu`, with notes on what they cannot tell.
     fn judge(&self, split: &str, hypotheses: &[String], references: &[String]) -> Result<Scores>;
+}
+
+/// The judge of a run's outputs; none for tasks that are not scored by texts.
+pub fn judge(run: &Run) -> Option<Box<dyn Judge>> {
+    match run.task {
+        TaskKind::Translation => Some(Box::new(Translation::new(run))),
+        TaskKind::Summarization => Some(Box::new(Summarization::new(run))),
+        TaskKind::Dialogue => Some(Box::new(Dialogue::new(run))),
+        TaskKind::LanguageModelling | TaskKind::MaskedLanguageModelling | TaskKind::Classification => None,
+    }
 }
 
 /// Model, data, and who scores the outputs.
@@ -33,7 +48,8 @@ pub struct SequenceToSequence {
 
 impl SequenceToSequence {
     /// Reads the data and builds the model.
-    pub fn new(run: &Run, device: Device, judge: Box<dyn Judge>) -> Result<Self> {
+    pub fn new(run: &Run, device: Device) -> Result<Self> {
+        let judge = judge(run).with_context(|| format!("task {} is not judged by texts", kebab(&run.task)))?;
         let (corpus, prepared, training) = tokens::read(run)?;
         let writer = Writer::new(run, prepared.tokenizer.clone(), device)?;
         Ok(Self { run: run.clone(), corpus, prepared, training, writer, judge })
@@ -89,14 +105,15 @@ impl Task for SequenceToSequence {
 
     fn dev(&self) -> Result<DevScore> {
         let dev = &self.prepared.dev;
-        held_out(&lengths(dev), self.run.train.batch_tokens, |rows| {
+        let batches = held_out(&lengths(dev), self.run.train.batch_tokens, |rows| {
             let batch = self.batch(dev, rows)?;
             let tokens = batch.targets();
             Ok((batch.loss(self.writer.model(), 0.0, false)?, tokens))
-        })
+        })?;
+        Ok(BatchScore::sum(&batches))
     }
 
-    /// Writes an output for every row of dev and test into `folder` (a line each, line feeds as `\n`), and has them judged.
+    /// Saves an output and a reference for every row of dev and test in `folder`, and has them judged.
     fn score(&self, _dev: &DevScore, folder: &Path) -> Result<Scores> {
         let splits = [("dev", &self.prepared.dev, &self.corpus.dev), ("test", &self.prepared.test, &self.corpus.test)];
         let mut scores = Scores::default();
@@ -108,12 +125,10 @@ impl Task for SequenceToSequence {
         scores.notes.extend(note);
         for (split, store, examples) in splits {
             let hypotheses = self.writer.write_store(store)?;
-            let lines: Vec<String> = hypotheses.iter().map(|text| text.replace('\n', "\\n")).collect();
-            crate::files::write_atomically(
-                &folder.join(format!("{split}.hypotheses.txt")),
-                (lines.join("\n") + "\n").as_bytes(),
-            )?;
-            let judged = self.judge.judge(split, &hypotheses, &self.references(examples.as_ref())?)?;
+            let references = self.references(examples.as_ref())?;
+            evaluation::write_lines(&evaluation::hypotheses_file(folder, split), &hypotheses)?;
+            evaluation::write_lines(&evaluation::references_file(folder, split), &references)?;
+            let judged = self.judge.judge(split, &hypotheses, &references)?;
             scores.metrics.extend(judged.metrics);
             scores.notes.extend(judged.notes);
         }

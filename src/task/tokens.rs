@@ -83,22 +83,41 @@ pub fn lengths(store: &TokenStore) -> Vec<u32> {
     store.lengths().into_iter().map(|length| length + 1).collect()
 }
 
-/// Cross-entropy of held-out rows of these lengths, neighbours in length together. `loss` is the sum over some rows, and the
-/// number of tokens that they predict.
+/// Cross-entropy of one evaluation batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchScore {
+    /// Rows of the batch.
+    pub rows: usize,
+    /// Their sum.
+    pub score: DevScore,
+}
+
+impl BatchScore {
+    /// The score of a split: the sum over its batches, in their order.
+    pub fn sum(batches: &[BatchScore]) -> DevScore {
+        let zero = DevScore { nll: 0.0, tokens: 0 };
+        batches.iter().fold(zero, |sum, BatchScore { score, .. }| DevScore {
+            nll: sum.nll + score.nll,
+            tokens: sum.tokens + score.tokens,
+        })
+    }
+}
+
+/// Cross-entropy of held-out rows of these lengths, batch by batch, neighbours in length together. `loss` is the sum over
+/// some rows, and the number of tokens that they predict.
 pub fn held_out(
     lengths: &[u32],
     batch_tokens: usize,
     mut loss: impl FnMut(&[u32]) -> Result<(Tensor, u64)>,
-) -> Result<DevScore> {
+) -> Result<Vec<BatchScore>> {
     let _guard = tch::no_grad_guard();
-    let mut score = DevScore { nll: 0.0, tokens: 0 };
+    let mut batches = Vec::new();
     for rows in batching::in_order(lengths, batch_tokens.max(SMALLEST_EVALUATION_BATCH)) {
         interrupt::check()?;
         let (sum, tokens) = loss(&rows)?;
-        score.nll += sum.double_value(&[]);
-        score.tokens += tokens;
+        batches.push(BatchScore { rows: rows.len(), score: DevScore { nll: sum.double_value(&[]), tokens } });
     }
-    Ok(score)
+    Ok(batches)
 }
 
 /// Tokens of an evaluation batch, at the least: nothing is kept for a backward pass.

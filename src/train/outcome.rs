@@ -3,6 +3,7 @@
 use super::trainer::Trained;
 use crate::experiment::{PlannedRun, Run};
 use crate::files::write_atomically;
+use crate::task::evaluation;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -70,9 +71,11 @@ fn metrics_file(folder: &Path) -> PathBuf {
     folder.join("metrics.json")
 }
 
-/// Writes metrics.json; it marks the run as finished.
+/// Writes metrics.json, with the digests of the run's other files; it marks the run as finished.
 pub fn save(folder: &Path, row: &Map<String, Value>) -> Result<()> {
-    write_atomically(&metrics_file(folder), (serde_json::to_string_pretty(row)? + "\n").as_bytes())
+    let mut row = row.clone();
+    row.insert(evaluation::DIGESTS.into(), evaluation::digests(folder)?.into());
+    write_atomically(&metrics_file(folder), (serde_json::to_string_pretty(&row)? + "\n").as_bytes())
 }
 
 /// The row of a finished run; `None` if it is not finished.
@@ -100,7 +103,7 @@ pub fn write_column(csv_path: &Path, planned: &[PlannedRun]) -> Result<()> {
     let mut columns: Vec<String> = Vec::new();
     for row in &rows {
         let mut after = 0;
-        for name in row.keys() {
+        for name in row.keys().filter(|name| *name != evaluation::DIGESTS) {
             match columns.iter().position(|column| column == name) {
                 Some(at) => after = at + 1,
                 None => {

@@ -1,4 +1,5 @@
 //! A folder with a toy's `toml` in it, where the program is run as a user runs it.
+#![allow(dead_code)] // each test file uses its part
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -43,7 +43,7 @@ pub struct Set {
     dev: &'static [(&'static str, &'static str, usize)],
     /// Rows of the whole training file.
     train: usize,
-    metrics: &'static [MetricKind],
+    pub(super) metrics: &'static [MetricKind],
 }
 
 impl Set {

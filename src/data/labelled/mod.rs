@@ -238,6 +238,15 @@ pub fn outputs(config: &DataConfig) -> anyhow::Result<usize> {
     })
 }
 
+/// The measures of the corpus that a `[data]` section names, known before it is read. Error: an unknown set.
+pub fn metrics(config: &DataConfig) -> anyhow::Result<Vec<MetricKind>> {
+    Ok(match config.corpus {
+        CorpusKind::Glue => glue::set(&config.set)?.metrics.to_vec(),
+        CorpusKind::Superglue => superglue::set(&config.set)?.metrics.to_vec(),
+        _ => vec![MetricKind::Accuracy],
+    })
+}
+
 /// Splits in memory, before they are looked at and hashed.
 pub(crate) struct Splits {
     pub name: String,

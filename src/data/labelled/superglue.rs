@@ -44,7 +44,7 @@ pub struct Set {
     passage: Option<usize>,
     /// Sizes of the whole train and val files, and what they count.
     full: ([usize; 2], Unit, &'static str),
-    metrics: &'static [MetricKind],
+    pub(super) metrics: &'static [MetricKind],
 }
 
 impl Set {
