@@ -3,7 +3,7 @@
 //! Imports run downwards only: [`cli`] reads everything; [`report`] reads result files; [`train`] drives a [`task`];
 //! a task joins [`data`], a [`model`], a [`decode`] search and [`metric`]s; models are built on [`attention`],
 //! which has kernels in [`native`].
-//! [`experiment`] is plain data; [`mod@bench`] measures the attention layer.
+//! [`experiment`] is plain data; [`mod@bench`] measures the attention layer; [`mod@verify`] checks results that are there.
 
 pub mod attention;
 pub mod bench;
@@ -25,3 +25,4 @@ pub mod sealed;
 pub mod task;
 pub mod terminal;
 pub mod train;
+pub mod verify;

@@ -15,6 +15,7 @@ mod run_folder;
 mod side_by_side;
 mod stdin_lines;
 pub mod validate;
+pub mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -34,6 +35,8 @@ enum Command {
     Validate(validate::Args),
     /// Make tables, figures and the page from the files under results/
     Report(report::Args),
+    /// Check that rows, configurations, saved outputs, scores and tables under results/ agree
+    Verify(verify::Args),
     /// Parameters and floating-point operations of any mix and shape
     Cost(cost::Args),
     /// Compare the attention layer with golden files
@@ -56,6 +59,7 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Validate(args) => validate::run(args),
             Command::Report(args) => report::run(args),
+            Command::Verify(args) => verify::run(args),
             Command::Cost(args) => cost::run(args),
             Command::Parity(args) => parity::run(args),
             Command::Bench(args) => bench::run(args),

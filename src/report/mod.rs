@@ -107,14 +107,43 @@ fn make(options: &Options, folder: &Path, results: &TableResults) -> Result<Made
     let published = Published::read(&options.published, &results.name)?;
     let table = make_table(results, &published);
     let mut files = Vec::new();
-    for exporter in export::all() {
-        let path = folder.join(format!("{}.{}", results::table_stem(results), exporter.extension()));
-        write(&path, exporter.export(&table).as_bytes())?;
+    for (path, text) in exported(folder, results, &table) {
+        write(&path, text.as_bytes())?;
         files.push(path);
     }
     let plots = options.plots.join(&results.profile).join(&results.name);
     files.extend(draw(&figure::figures(results, &published), &plots)?);
     Ok(Made { profile: results.profile.clone(), table, files })
+}
+
+/// A table in every format, with the files that hold them.
+fn exported(folder: &Path, results: &TableResults, table: &Table) -> Vec<(PathBuf, String)> {
+    let stem = results::table_stem(results);
+    let file =
+        |exporter: &dyn Exporter| (folder.join(format!("{stem}.{}", exporter.extension())), exporter.export(table));
+    export::all().into_iter().map(file).collect()
+}
+
+/// The files that [`report`] would write beside the results of one table, without writing them; none without results.
+pub fn render(folder: &Path, profile: &str, published: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let results = results::read(folder, profile)?;
+    if results.is_empty() {
+        return Ok(Vec::new());
+    }
+    let published = Published::read(published, &results.name)?;
+    Ok(exported(folder, &results, &make_table(&results, &published)))
+}
+
+/// As [`render`], for the folder of benchmarks.
+pub fn render_benchmarks(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let benchmarks = Benchmarks::read(folder)?;
+    let file = |(table, _): (Table, _)| bench_file(folder, &table);
+    Ok(benchmarks.parts().into_iter().map(file).collect())
+}
+
+/// The Markdown of a benchmark's table: its CSV is what was measured.
+fn bench_file(folder: &Path, table: &Table) -> (PathBuf, String) {
+    (folder.join(format!("{}.md", table.name)), export::markdown::Markdown.export(table))
 }
 
 /// Writes figures as SVG and PNG into a folder.
@@ -129,13 +158,13 @@ fn draw(figures: &[Figure], plots: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes the benchmarks' tables (as Markdown: their CSVs are what was measured), figures and page.
+/// Writes the benchmarks' tables, figures and page.
 fn make_benchmarks(options: &Options, benchmarks: &Benchmarks, report: &mut Report) -> Result<()> {
     let plots = options.plots.join(BENCHMARKS);
     let mut sections = Vec::new();
     for (table, figures) in benchmarks.parts() {
-        let path = options.results.join(BENCHMARKS).join(format!("{}.md", table.name));
-        write(&path, export::markdown::Markdown.export(&table).as_bytes())?;
+        let (path, text) = bench_file(&options.results.join(BENCHMARKS), &table);
+        write(&path, text.as_bytes())?;
         let mut files = vec![path];
         files.extend(draw(&figures, &plots)?);
         let pictures = figures.into_iter().map(|figure| picture(figure, "")).collect();

@@ -173,8 +173,8 @@ pub fn name_of(path: &Path) -> String {
     path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Reads everything under `folder` = `results/<profile>/<table>`.
-pub fn read(folder: &Path, profile: &str) -> Result<TableResults> {
+/// Names of the columns under a table's folder, sorted.
+pub fn stems(folder: &Path) -> Result<Vec<String>> {
     let table = name_of(folder);
     let mut stems: Vec<String> = Vec::new();
     for path in list(folder, |p| p.is_file() && p.extension().is_some_and(|e| e == "csv"))? {
@@ -190,8 +190,13 @@ pub fn read(folder: &Path, profile: &str) -> Result<TableResults> {
         }
     }
     stems.sort();
+    Ok(stems)
+}
+
+/// Reads everything under `folder` = `results/<profile>/<table>`.
+pub fn read(folder: &Path, profile: &str) -> Result<TableResults> {
     let mut columns = Vec::new();
-    for stem in stems {
+    for stem in stems(folder)? {
         let column = read_column(folder, &stem)?;
         if !column.rows.is_empty() || !column.runs.is_empty() {
             columns.push(column);
@@ -201,7 +206,7 @@ pub fn read(folder: &Path, profile: &str) -> Result<TableResults> {
     let times = folder.join("time.csv");
     Ok(TableResults {
         profile: profile.to_string(),
-        name: table,
+        name: name_of(folder),
         costs: if costs.is_file() { cost::read_cost(&costs)? } else { Vec::new() },
         times: if times.is_file() { cost::read_time(&times, Tail::Strict)? } else { Vec::new() },
         columns,
