@@ -57,6 +57,24 @@ test: libtorch ## Run all tests
 	@# One thread an operation: the tests themselves run side by side.
 	OMP_NUM_THREADS=1 $(CARGO) test --release
 
+# Hours of both are for a release; CI runs a short form of them with the other tests.
+TORTURE_MINUTES ?= 120
+FUZZ_CASES ?= 20000
+.PHONY: torture
+torture: libtorch ## Kill, starve and damage runs at random for TORTURE_MINUTES; counts go to results/trust (TORTURE_SEED repeats)
+	TORTURE_MINUTES=$(TORTURE_MINUTES) TORTURE_SUMMARY=$(CURDIR)/results/trust/torture.csv \
+	  $(CARGO) test --release --test torture -- --nocapture
+
+.PHONY: fuzz
+fuzz: libtorch ## Read FUZZ_CASES mutated inputs of every kind; counts go to results/trust (FUZZ_SEED repeats)
+	FUZZ_CASES=$(FUZZ_CASES) FUZZ_SUMMARY=$(CURDIR)/results/trust/fuzz.csv \
+	  $(CARGO) test --release --test fuzz -- --nocapture
+
+RESULTS ?= results/$(PROFILE)
+.PHONY: verify
+verify: build ## Check that rows, settings, saved outputs, scores and tables under RESULTS=results/$(PROFILE) agree
+	$(SYNTHESIZER) verify $(RESULTS)
+
 .PHONY: lint
 lint: libtorch ## Check the format, clippy's warnings and the documentation
 	cargo fmt --check
