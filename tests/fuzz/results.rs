@@ -5,6 +5,7 @@ use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use std::path::Path;
+use synthesizer::experiment::Run;
 use synthesizer::report::published::Published;
 use synthesizer::report::read::{attention, bench, cost, log, runs, Tail};
 use synthesizer::report::render;
@@ -14,7 +15,7 @@ use synthesizer::verify::{verify, Options};
 /// One mutated CSV, read by the reader of its kind.
 pub fn sheets(rng: &mut StdRng, folder: &Path) -> Result<()> {
     type Read = fn(&Path) -> Result<()>;
-    let kinds: [(&str, Read); 12] = [
+    let kinds: [(&str, Read); 13] = [
         ("results/mini/table2/ende.csv", |path| Ok(runs::read(path).map(drop)?)),
         ("results/mini/table7/agnews.csv", |path| Ok(runs::read(path).map(drop)?)),
         ("results/mini/table2/ende/R+V-s1/log.csv", |path| Ok(log::read(path).map(drop)?)),
@@ -25,6 +26,11 @@ pub fn sheets(rng: &mut StdRng, folder: &Path) -> Result<()> {
         ("results/bench/train.csv", |path| Ok(bench::read_train(path).map(drop)?)),
         ("results/bench/decode.csv", |path| Ok(bench::read_decode(path).map(drop)?)),
         ("experiments/published/table2.csv", |path| Ok(Published::read(path.parent().unwrap(), "table2").map(drop)?)),
+        ("tests/fixtures/report/results/mini/table2/ende/V-s1/config.toml", |path| {
+            let run = Run::from_toml(&std::fs::read_to_string(path)?)?;
+            assert_eq!(Run::from_toml(&run.to_toml()).unwrap().hash(), run.hash());
+            Ok(())
+        }),
         ("tests/fixtures/data/train.en", |path| evaluation::read_lines(path).map(drop)),
         ("results/mini/table2/lm1b.csv", |path| {
             let classes = ["no", "yes"].map(String::from);

@@ -62,8 +62,12 @@ impl Damage {
             }
             Damage::Unreadable => {
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0)).unwrap();
-                // root reads it all the same
-                return std::fs::read(path).is_err();
+                let is_damaged = std::fs::read(path).is_err();
+                if !is_damaged {
+                    // root reads it all the same
+                    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
+                }
+                return is_damaged;
             }
             Damage::OtherRuns => {
                 let text = path.to_string_lossy();
@@ -210,4 +214,46 @@ pub fn cache(rng: &mut StdRng) -> Result<Verdict, String> {
     }
     place.finish(&all)?;
     Ok(Verdict::Ok)
+}
+
+/// Random bytes on the standard input of a trained model: one answer per line, or the line that is refused.
+pub fn input(rng: &mut StdRng) -> Result<Verdict, String> {
+    let place = Reference::of(Place::any(rng).toy.name).copy();
+    let pieces: [&[u8]; 14] = [
+        b"lamp door\n",
+        b"\n",
+        b" \n",
+        b"\r\n",
+        b"\xef\xbb\xbf",
+        b"\xff",
+        b"\0",
+        b"<mask>",
+        b"\t",
+        b"\\n",
+        b"1 2 3",
+        b"\xe2\x80\xa8",
+        b"\xf0\x9f\x92\xa9",
+        b"a",
+    ];
+    let mut input: Vec<u8> = Vec::new();
+    for _ in 0..rng.random_range(0..12) {
+        let times = if rng.random_bool(0.05) { rng.random_range(1..20_000) } else { 1 };
+        input.extend(pieces.choose(rng).unwrap().repeat(times));
+    }
+    let file = place.path("input");
+    std::fs::write(&file, &input).unwrap();
+    let what =
+        format!("{}: {:?}", place.toy.name, String::from_utf8_lossy(&input).chars().take(300).collect::<String>());
+    let mut command = place.command(&["generate", &place.column().join(RUNS[0]).to_string_lossy(), "--json"]);
+    command.stdin(std::fs::File::open(&file).unwrap());
+    let ended = place.ended(command).map_err(|why| format!("{what}: {why}"))?.expect(&what, &[0, 2], None)?;
+    let answers = ended.said.lines().filter(|line| line.starts_with("{\"")).count();
+    let lines = input.split(|byte| *byte == b'\n').count() - usize::from(input.is_empty() || input.ends_with(b"\n"));
+    match ended.end {
+        End::Code(0) if answers != lines => {
+            Err(format!("{what}: {answers} answers to {lines} lines:\n{:.2000}", ended.said))
+        }
+        End::Code(_) if ended.said.len() > 100_000 + 20 * input.len() => Err(format!("{what}: a very long message")),
+        _ => Ok(Verdict::Ok),
+    }
 }

@@ -36,7 +36,7 @@ pub enum Verdict {
 type Case = fn(&mut StdRng) -> Result<Verdict, String>;
 
 /// Those that stand more often are tried more often.
-const KINDS: [(&str, Case); 14] = [
+const KINDS: [(&str, Case); 16] = [
     ("signals", signals::random),
     ("damaged files, unfinished run", damage::unfinished),
     ("signals with --jobs 2", signals::random_jobs),
@@ -46,9 +46,11 @@ const KINDS: [(&str, Case); 14] = [
     ("early signal to --jobs 2", signals::early),
     ("damaged files, finished run", damage::finished),
     ("file size limit", disk::file_size),
+    ("two processes at once", signals::two_processes),
     ("signals", signals::random),
     ("read-only folder", disk::read_only),
     ("killed report", signals::report),
+    ("random input of generate", damage::input),
     ("vanished folder", disk::vanished),
     ("damaged files, unfinished run", damage::unfinished),
 ];

@@ -176,11 +176,12 @@ impl Place {
         Running::start(command).wait()
     }
 
-    /// Runs to the end without a disturbance; the results must be those of an undisturbed run, and no half-written file may
-    /// be left.
+    /// Runs to the end without a disturbance; the results must be those of an undisturbed run, agree with each other, and no
+    /// half-written file may be left.
     pub fn finish(&self, what: &str) -> Result<(), String> {
         self.ended(self.run(&[]))?.expect(&format!("{what}; the last run"), &[0], None)?;
         self.compare(&[]).map_err(|why| format!("{what}: {why}"))?;
+        self.ended(self.command(&["verify"]))?.expect(&format!("{what}; verify"), &[0], None)?;
         self.no_temporaries().map_err(|why| format!("{what}: {why}"))
     }
 

@@ -86,6 +86,30 @@ pub fn early(rng: &mut StdRng) -> Result<Verdict, String> {
     Ok(Verdict::Ok)
 }
 
+/// The same command twice at a time, of which one may be killed: neither spoils the other's runs.
+pub fn two_processes(rng: &mut StdRng) -> Result<Verdict, String> {
+    let place = Place::any(rng);
+    let duration = Reference::of(place.toy.name).duration;
+    let [pause, delay] = [(); 2].map(|()| duration.mul_f64(rng.random_range(0.0..0.5)));
+    let signal = rng.random_bool(0.5).then(|| *SIGNALS.choose(rng).unwrap());
+    let more: &[&str] = if rng.random_bool(0.3) { &["--jobs", "2"] } else { &[] };
+    let (pauses, delays) = (pause.as_millis(), delay.as_millis());
+    let what =
+        format!("{}: a second {more:?} after {pauses} ms, {signal:?} to the first after {delays} ms", place.toy.name);
+    let first = place.start(&[]);
+    std::thread::sleep(pause);
+    let second = place.start(more);
+    std::thread::sleep(delay);
+    if let Some(signal) = signal {
+        first.signal(signal);
+    }
+    let [first, second] = [first, second].map(|running| running.wait());
+    first.and_then(|ended| ended.expect(&what, &[0, 1, 2, 130], signal)).map_err(|why| format!("the first, {why}"))?;
+    second.and_then(|ended| ended.expect(&what, &[0, 1, 2], None)).map_err(|why| format!("the second, {why}"))?;
+    place.finish(&what)?;
+    Ok(Verdict::Ok)
+}
+
 /// A report that is killed, then made again: tables equal those of a report that was not.
 pub fn report(rng: &mut StdRng) -> Result<Verdict, String> {
     let place = Reference::of("translation").copy();
