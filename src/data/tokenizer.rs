@@ -8,10 +8,12 @@
 use super::pre_tokens::{self, byte_level};
 use super::rows::sha256_hex;
 use super::{Corpus, Examples};
+use crate::excerpt::excerpt;
 use crate::files::write_atomically;
 use crate::interrupt;
 use crate::sealed::{self, Found};
 use anyhow::{anyhow, bail, Context};
+use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -51,6 +53,16 @@ const JUDGED_ROWS: usize = 10_000;
 
 /// Under this many rows one thread learns the merges.
 const FEW_ROWS: usize = 1 << 18;
+
+/// The library's tokenizer around a model: what becomes of a text before and after it.
+fn around(model: BPE) -> tokenizers::Tokenizer {
+    let mut inner = tokenizers::Tokenizer::new(model);
+    inner.with_normalizer(Some(Prepend::new(" ".into())));
+    inner.with_pre_tokenizer(Some(ByteLevel::new(false, false, true)));
+    let decoders = vec![DecoderWrapper::ByteLevel(ByteLevel::default()), DecoderWrapper::Strip(Strip::new(' ', 1, 0))];
+    inner.with_decoder(Some(Sequence::new(decoders)));
+    inner
+}
 
 /// A trained vocabulary with its merges.
 #[derive(Clone)]
@@ -112,19 +124,26 @@ impl Tokenizer {
             Ok((model, special))
         })?
         .map_err(failed)?;
-        let mut inner = tokenizers::Tokenizer::new(model);
-        inner.with_normalizer(Some(Prepend::new(" ".into())));
-        inner.with_pre_tokenizer(Some(ByteLevel::new(false, false, true)));
-        let decoders =
-            vec![DecoderWrapper::ByteLevel(ByteLevel::default()), DecoderWrapper::Strip(Strip::new(' ', 1, 0))];
-        inner.with_decoder(Some(Sequence::new(decoders)));
+        let mut inner = around(model);
         inner.add_special_tokens(&special);
         let json = inner.to_string(true).map_err(|error| anyhow!("can't write down the tokenizer: {error}"))?;
         Tokenizer::from_json(json)
     }
 
     fn from_json(json: String) -> anyhow::Result<Tokenizer> {
-        let mut inner: tokenizers::Tokenizer = json.parse().map_err(|error| anyhow!("no tokenizer: {error}"))?;
+        // The library panics on some values, so it reads no others than it wrote.
+        let value: Value = serde_json::from_str(&json).context("not the JSON of a tokenizer")?;
+        let ours = serde_json::to_value(around(BPE::default())).context("can't write down the tokenizer")?;
+        let same = |key: &&str| value.get(key) == ours.get(key);
+        if let Some(key) = ["normalizer", "pre_tokenizer", "post_processor", "decoder"].iter().find(|key| !same(key)) {
+            bail!("its {key} is another than this program's: another program's tokenizer?");
+        }
+        let parsed = value.to_string().parse();
+        let mut inner: tokenizers::Tokenizer = parsed.map_err(|error| anyhow!("no tokenizer: {error}"))?;
+        let entries = inner.get_model().get_vocab_size();
+        if let Some((token, id)) = inner.get_vocab(true).iter().find(|(_, id)| **id as usize >= entries) {
+            bail!("the token {} has the id {id}, but there are {entries} entries", excerpt(token));
+        }
         for (id, name) in SPECIAL.iter().enumerate() {
             if inner.token_to_id(name) != Some(id as u32) {
                 bail!("the token {name} has not the id {id}: another program's tokenizer?");
@@ -352,6 +371,22 @@ mod tests {
         assert_eq!(lamp.len(), 1);
         assert_eq!(tokenizer.encode("lamp lamp").unwrap(), [lamp[0], lamp[0]]);
         assert_eq!(tokenizer.decode(&[BEGIN, lamp[0], END, PAD]).unwrap(), "lamp");
+    }
+
+    /// The library panics on the first and takes the second.
+    #[test]
+    fn a_changed_tokenizer_is_refused() {
+        let json = tokenizer().json().to_string();
+        for (from, to, wanted) in [
+            ("\"type\": \"Sequence\"", "\"type\": \"Sequence\" \"", "not the JSON"),
+            ("\"type\": \"Prepend\"", "\"type\": \"Lowercase\"", "normalizer"),
+            ("\"start\": 1", "\"start\": 2", "decoder"),
+            ("\"<unk>\": 3", "\"<unk>\": 70000", "70000"),
+        ] {
+            assert!(json.contains(from), "{from} is not in {json:.2000}");
+            let error = Tokenizer::from_json(json.replacen(from, to, 1)).err().map(|error| format!("{error:#}"));
+            assert!(error.as_ref().is_some_and(|error| error.contains(wanted)), "{from}: {error:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What can go wrong in a report.
 
-use std::path::PathBuf;
+use crate::excerpt::clipped;
+use std::path::{Path, PathBuf};
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,13 @@ pub enum ReportError {
     /// There is nothing to report; the text says which command makes it.
     #[error("{0}")]
     Nothing(String),
+}
+
+impl ReportError {
+    /// A fault of a line; of a long message the beginning and the end.
+    pub fn content(path: &Path, line: u64, message: &str) -> ReportError {
+        ReportError::Content { path: path.into(), line, message: clipped(message) }
+    }
 }
 
 /// Result of the report's functions.

@@ -241,7 +241,7 @@ fn read_run(folder: &Path, rows: &[RunRow]) -> Result<Option<RunFolder>> {
         text.parse().map_err(|e: toml::de::Error| {
             let before = e.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..before].iter().filter(|b| **b == b'\n').count() as u64 + 1;
-            ReportError::Content { path: config, line, message: e.message().to_string() }
+            ReportError::content(&config, line, e.message())
         })?
     } else {
         toml::Table::new()

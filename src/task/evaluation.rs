@@ -14,6 +14,7 @@ use super::tokens::BatchScore;
 use super::DevScore;
 use crate::data::labelled::{Label, LabelledRow, LabelledRows, RecordAnswers};
 use crate::data::rows::sha256_hex;
+use crate::excerpt::excerpt;
 use crate::files::write_atomically;
 use anyhow::{bail, Context, Result};
 use serde_json::{Map, Value};
@@ -166,11 +167,11 @@ pub fn read_predictions(path: &Path, classes: &[String]) -> Result<(LabelledRows
         let place = || format!("{}:{}", path.display(), at + 2);
         let record = record.with_context(place)?;
         let number = |column: usize| -> Result<f64> {
-            record[column].parse().with_context(|| format!("{}: {:?} is not a number", place(), &record[column]))
+            record[column].parse().with_context(|| format!("{}: {} is not a number", place(), excerpt(&record[column])))
         };
         let class = |column: usize| -> Result<u32> {
             let found = classes.iter().position(|name| *name == record[column]);
-            Ok(found.with_context(|| format!("{}: there is no class {:?}", place(), &record[column]))? as u32)
+            Ok(found.with_context(|| format!("{}: there is no class {}", place(), excerpt(&record[column])))? as u32)
         };
         let label = if classes.is_empty() {
             Label::Score(number(1)? as f32)
@@ -179,7 +180,8 @@ pub fn read_predictions(path: &Path, classes: &[String]) -> Result<(LabelledRows
             Label::Class(class(1)?)
         };
         predicted.numbers.push(number(3)?);
-        let group = record[0].parse().with_context(|| format!("{}: {:?} is not a group", place(), &record[0]))?;
+        let group =
+            record[0].parse().with_context(|| format!("{}: {} is not a group", place(), excerpt(&record[0])))?;
         rows.rows.push(LabelledRow { texts: Vec::new(), label, group });
         if is_record {
             answers.candidates.push(record[4].into());
@@ -217,7 +219,7 @@ pub fn read_losses(path: &Path) -> Result<DevScore> {
     let text = String::from_utf8(read(path)?).with_context(|| format!("{}: not UTF-8 text", path.display()))?;
     let mut batches = Vec::new();
     for (at, line) in text.lines().enumerate().skip(1) {
-        let place = || format!("{}:{}: not the line of a batch: {line:?}", path.display(), at + 1);
+        let place = || format!("{}:{}: not the line of a batch: {}", path.display(), at + 1, excerpt(line));
         let cells: Vec<&str> = line.split(',').collect();
         let [rows, tokens, nll] = cells[..] else { bail!(place()) };
         let rows = rows.parse().with_context(place)?;

@@ -7,6 +7,7 @@ pub mod log;
 pub mod runs;
 
 use super::error::{ReportError, Result};
+use crate::excerpt::excerpt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -36,7 +37,7 @@ impl Sheet {
 
     /// As [`Sheet::read`], from bytes that `path` names.
     pub fn parse(path: &Path, bytes: &[u8], required: &[&str], tail: Tail) -> Result<Sheet> {
-        let fault = |line: u64, message: String| ReportError::Content { path: path.into(), line, message };
+        let fault = |line: u64, message: String| ReportError::content(path, line, &message);
         let mut bytes = bytes;
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             let line = bytes.iter().filter(|b| **b == b'\n').count() as u64 + 1;
@@ -121,10 +122,9 @@ impl<'a> Row<'a> {
     pub fn optional<T: FromStr>(&self, column: &str) -> Result<Option<T>> {
         match self.text(column) {
             "" => Ok(None),
-            text => text
-                .parse()
-                .map(Some)
-                .map_err(|_| self.fault(format!("column `{column}` holds \"{text}\", which is no {}", kind::<T>()))),
+            text => text.parse().map(Some).map_err(|_| {
+                self.fault(format!("column `{column}` holds {}, which is no {}", excerpt(text), kind::<T>()))
+            }),
         }
     }
 
@@ -135,7 +135,7 @@ impl<'a> Row<'a> {
 
     /// An error at this row.
     pub fn fault(&self, message: String) -> ReportError {
-        ReportError::Content { path: self.sheet.path.clone(), line: self.line, message }
+        ReportError::content(&self.sheet.path, self.line, &message)
     }
 }
 
