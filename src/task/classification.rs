@@ -17,7 +17,6 @@ use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{Tokenizer, PAD};
 use crate::data::Examples;
 use crate::experiment::Run;
-use crate::files::write_atomically;
 use crate::interrupt;
 use crate::metric::classification::MetricKind;
 use crate::metric::script::{self, Share};
