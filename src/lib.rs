@@ -20,6 +20,7 @@ pub mod interrupt;
 pub mod metric;
 pub mod model;
 pub mod native;
+pub mod origin;
 pub mod report;
 pub mod sealed;
 pub mod task;

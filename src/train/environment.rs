@@ -62,7 +62,7 @@ impl Numerics {
             device: device::name(device),
             processor: match device {
                 Device::Cuda(_) => gpu_model(),
-                _ => cpu_model(),
+                _ => crate::origin::cpu(),
             },
             instructions: native::instructions().name().into(),
             libtorch: device::loaded_version(),
@@ -125,13 +125,6 @@ pub fn check(name: &str, state: &State, here: &Numerics, anyway: bool) -> Result
     Ok(Some(format!(
         "Resumed after step {step} under other circumstances ({differences}), so bits may differ from an uninterrupted run."
     )))
-}
-
-fn cpu_model() -> String {
-    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let mut lines = about.lines().filter_map(|line| line.split_once(':'));
-    let name = lines.find(|(key, _)| key.trim() == "model name").map(|(_, name)| name.trim().to_string());
-    name.unwrap_or_else(|| std::env::consts::ARCH.to_string())
 }
 
 /// The model of the NVIDIA GPUs, by their driver; empty where there are several kinds or the driver does not tell.

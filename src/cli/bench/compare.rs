@@ -1,6 +1,6 @@
 //! `synthesizer bench compare`: ours against PyTorch, in turn.
 
-use super::csv_file::{cpu, CsvFile};
+use super::csv_file::CsvFile;
 use super::train::runs;
 use super::{causality, milliseconds, rates};
 use crate::attention::Form;
@@ -12,6 +12,7 @@ use crate::bench::sampling::Limits;
 use crate::cli::columns::lay_out;
 use crate::cli::cost::usual_mixes;
 use crate::experiment::{Mix, Run};
+use crate::origin::cpu;
 use crate::train::memory;
 use anyhow::{bail, Context, Result};
 use std::collections::HashMap;

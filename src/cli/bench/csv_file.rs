@@ -1,5 +1,6 @@
 //! The CSV file of a benchmark.
 
+use crate::origin;
 use crate::terminal::command_line;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -37,7 +38,7 @@ impl CsvFile {
             let file = made.and_then(|()| File::create(path));
             file.map(csv::Writer::from_writer).with_context(|| format!("cannot write {}", path.display()))
         };
-        let origin = Origin { cpu: cpu(), version: env!("CARGO_PKG_VERSION"), command: command_line() };
+        let origin = Origin { cpu: origin::cpu(), version: origin::VERSION, command: command_line() };
         Ok(CsvFile { file: path.map(make).transpose()?, origin })
     }
 
@@ -52,12 +53,4 @@ impl CsvFile {
         }
         writer.flush()
     }
-}
-
-/// The processor's name, by Linux; elsewhere its architecture.
-pub(super) fn cpu() -> String {
-    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let mut lines = about.lines().filter_map(|line| line.split_once(':'));
-    let name = lines.find(|(key, _)| key.trim() == "model name").map(|(_, name)| name.trim().to_string());
-    name.unwrap_or_else(|| std::env::consts::ARCH.to_string())
 }
