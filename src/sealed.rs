@@ -4,7 +4,7 @@
 //! written under a temporary name, sealed, and renamed to its own, so readers and other writers never see half of one.
 
 use crate::checksum;
-use crate::files::write_atomically;
+use crate::files::{write_atomically, Temporary};
 use crate::terminal::tell;
 use anyhow::{bail, Context, Result};
 use std::fs::{self, File};
@@ -102,9 +102,9 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// A folder with something in it stands there; the file cannot be renamed.
-pub fn put_in_place(temporary: &Path, path: &Path) -> Result<()> {
+pub fn put_in_place(temporary: Temporary, path: &Path) -> Result<()> {
     make_way(path)?;
-    fs::rename(temporary, path).with_context(|| format!("can't write {}", path.display()))
+    temporary.rename(path).with_context(|| format!("can't write {}", path.display()))
 }
 
 /// Removes an empty folder that stands in the way of a cache file.

@@ -15,18 +15,81 @@ fn mixes(csv: &Path) -> Vec<String> {
 }
 
 #[test]
-fn fresh_takes_the_rows_of_thrown_away_runs_out_and_no_others() {
+fn fresh_keeps_the_rows_of_thrown_away_runs_until_there_are_new_ones() {
     let place = Workplace::new(MIXES, 4);
     let csv = place.path("results/custom/toy.csv");
     place.said(&["run", "toy.toml"], 0);
-    assert_eq!(mixes(&csv), ["V", "FR"]);
+    let before = std::fs::read_to_string(&csv).unwrap();
     place.said(&["run", "toy.toml", "--fresh", "--only", "FR", "--stop-after", "1"], 130);
-    assert_eq!(mixes(&csv), ["V"]);
+    assert_eq!(std::fs::read_to_string(&csv).unwrap(), before);
     assert!(place.path("results/custom/toy/V-s1/metrics.json").exists());
-    place.said(&["run", "toy.toml"], 0);
+    assert!(!place.path("results/custom/toy/FR-s1/metrics.json").exists());
+    let said = place.said(&["run", "toy.toml"], 0);
+    assert!(said.contains("1 to train"), "{said}");
+    assert!(said.contains("toy.csv: 1 row written, 1 kept"), "{said}");
     assert_eq!(mixes(&csv), ["V", "FR"]);
-    place.said(&["run", "toy.toml", "--fresh", "--stop-after", "1"], 130);
-    assert!(!csv.exists(), "no run is finished any more");
+}
+
+#[test]
+fn fresh_deletes_nothing_when_something_would_stop_the_runs() {
+    let place = Workplace::new(MIXES, 4);
+    let toml = std::fs::read_to_string(place.path("toy.toml")).unwrap();
+    let pairs = "a b\tb a\n".repeat(40);
+    std::fs::write(place.path("pairs.source"), pairs.replace("\tb a", "")).unwrap();
+    std::fs::write(place.path("pairs.target"), pairs.replace("a b\t", "")).unwrap();
+    let files = "[\"pairs.source\", \"pairs.target\"]";
+    let corpus =
+        format!("corpus = \"text\"\nsource = \"en\"\ntarget = \"de\"\ntrain = {files}\ndev = {files}\ntest = {files}");
+    place.write(&toml.replace("corpus = \"reverse\"", &corpus));
+    place.said(&["run", "toy.toml"], 0);
+    let results = place.path("results");
+    let before = contents(&results);
+    assert!(before.iter().any(|(path, _)| path.ends_with("V-s1/metrics.json")));
+    let csv = results.join("custom/toy.csv");
+    let good = std::fs::read(&csv).unwrap();
+    let refused = |what: &str, arguments: &[&str]| {
+        let said = place.said(&[&["run", "toy.toml", "--fresh"], arguments].concat(), 2);
+        assert!(said.contains(what), "{what} is not in: {said}");
+    };
+    for broken in ["name,age\nAnn,3\n", "", "mix,variant,seed,config_hash\nV,,1\n"] {
+        std::fs::write(&csv, broken).unwrap();
+        refused("toy.csv:", &[]);
+        refused("toy.csv:", &["--jobs", "2"]);
+        assert_eq!(std::fs::read_to_string(&csv).unwrap(), broken, "not overwritten");
+    }
+    std::fs::remove_file(&csv).unwrap();
+    std::fs::create_dir(&csv).unwrap();
+    refused("toy.csv: is a folder", &[]);
+    std::fs::remove_dir(&csv).unwrap();
+    std::fs::write(&csv, &good).unwrap();
+
+    let text = std::fs::read(place.path("pairs.target")).unwrap();
+    std::fs::write(place.path("pairs.target"), "one line\n").unwrap();
+    refused("pairs.target", &[]);
+    std::fs::write(place.path("pairs.target"), text).unwrap();
+    if tch::Cuda::device_count() == 0 {
+        refused("--device cuda", &["--device", "cuda"]);
+    }
+    let lock = std::fs::File::create(results.join("custom/toy/FR-s1/.lock")).unwrap();
+    lock.lock().unwrap();
+    refused("FR-s1: another process trains this run", &[]);
+    drop(lock);
+    assert!(contents(&results) == before, "everything is as it was");
+    let said = place.said(&["run", "toy.toml", "--fresh"], 0);
+    assert!(said.contains("2 to train") && said.contains("toy.csv: 2 rows written, 0 kept"), "{said}");
+}
+
+/// Every file under a folder.
+fn contents(folder: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            found.extend(contents(&entry));
+        } else {
+            found.insert(entry.clone(), std::fs::read(&entry).unwrap());
+        }
+    }
+    found
 }
 
 #[test]
@@ -75,7 +138,8 @@ fn runs_are_chosen_by_their_mix() {
     assert_eq!(mixes(&place.path("results/custom/toy.csv")), ["V", "R+V"]);
     // a whole name is that run's alone, though others' names contain it
     place.said(&["run", "toy.toml", "--fresh", "--only", "V-s1", "--stop-after", "1"], 130);
-    assert_eq!(mixes(&place.path("results/custom/toy.csv")), ["R+V"]);
+    let is_done = |name: &str| place.path(&format!("results/custom/toy/{name}/metrics.json")).exists();
+    assert!(!is_done("V-s1") && is_done("R+V-s1"));
     let said = place.said(&["run", "toy.toml", "--mix", "D"], 2);
     assert!(said.contains("no run has one of these mixes; there are V, FR, R+V"), "{said}");
     let said = place.said(&["run", "toy.toml", "--mix", "V", "--only", "FR"], 2);

@@ -2,6 +2,7 @@
 
 use crate::data::{cache_folder, catalog, fetch};
 use crate::error::Outcome;
+use crate::origin;
 use crate::train::device::{loaded_file, loaded_version, version_fits, Flavour};
 use crate::train::libtorch::NEEDED;
 use serde::Serialize;
@@ -36,6 +37,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 #[derive(Debug, Serialize)]
 struct Report {
     version: &'static str,
+    git_commit: &'static str,
+    git_state: &'static str,
     libtorch: LibTorch,
     devices: Vec<Gpu>,
     threads: Threads,
@@ -101,7 +104,9 @@ impl Report {
     fn new() -> Report {
         let flavour = Flavour::loaded();
         let mut report = Report {
-            version: env!("CARGO_PKG_VERSION"),
+            version: origin::VERSION,
+            git_commit: origin::GIT_COMMIT,
+            git_state: origin::GIT_STATE,
             libtorch: LibTorch {
                 version: loaded_version(),
                 needed: NEEDED,
@@ -197,7 +202,7 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("synthesizer {}\n\n", self.version);
+        let mut text = format!("synthesizer {}\n\n", super::version());
         let mut line = |name: &str, value: String| text.push_str(&format!("{name:<12}{value}\n"));
         let from = self.libtorch.loaded_from.as_ref().and_then(|file| file.parent());
         line("LibTorch", format!("{} ({})", self.libtorch.version, self.libtorch.flavour));

@@ -12,16 +12,18 @@ pub mod parity;
 pub mod report;
 pub mod run;
 mod run_folder;
-mod side_by_side;
 mod stdin_lines;
 pub mod validate;
 pub mod verify;
 
+use crate::origin::{GIT_COMMIT, GIT_STATE, VERSION};
+use crate::train::device::loaded_version;
 use clap::{Parser, Subcommand};
+use std::sync::OnceLock;
 
 /// Can attention weights be synthesized instead of computed from QKᵀ? Trains, measures and draws the paper's tables.
 #[derive(Debug, Parser)]
-#[command(name = "synthesizer", version, arg_required_else_help = true)]
+#[command(name = "synthesizer", version = version(), arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -49,6 +51,15 @@ enum Command {
     Data(data::Args),
     /// Say what this machine has, and what is wrong
     Doctor(doctor::Args),
+}
+
+/// Version, commit and LibTorch, such as `0.1.0 (commit 1a2b3c4d5e6f, clean), LibTorch 2.11.0`.
+pub(crate) fn version() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let commit = &GIT_COMMIT[..GIT_COMMIT.len().min(12)];
+        format!("{VERSION} (commit {commit}, {GIT_STATE}), LibTorch {}", loaded_version())
+    })
 }
 
 impl Cli {

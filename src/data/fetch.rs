@@ -2,7 +2,7 @@
 
 use super::catalog::Entry;
 use super::{cache_folder, rows::Hasher};
-use crate::files::temporary;
+use crate::files::Temporary;
 use crate::interrupt;
 use crate::sealed;
 use crate::terminal::tell;
@@ -69,12 +69,11 @@ fn check(place: &Path, entry: &Entry) -> anyhow::Result<State> {
 }
 
 fn download(entry: &Entry, place: &Path) -> anyhow::Result<()> {
-    let folder = temporary(place);
-    fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
-    let result = download_into(entry, &folder, place);
-    // What is left of a failed attempt is no use to anybody; a leftover harms nobody either.
-    let _ = fs::remove_dir_all(&folder);
-    result
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
+    }
+    let folder = Temporary::folder(place)?;
+    download_into(entry, folder.path(), place)
 }
 
 fn download_into(entry: &Entry, folder: &Path, place: &Path) -> anyhow::Result<()> {

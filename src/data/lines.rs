@@ -8,7 +8,7 @@
 //! finds them there and knows them to be whole.
 
 use super::{cache_folder, fetch::sha256_file, rows::Hasher};
-use crate::files::temporary;
+use crate::files::Temporary;
 pub use crate::input::clean_line;
 use crate::input::{self, Content, Reader, MARK};
 use crate::interrupt;
@@ -204,14 +204,10 @@ fn decompressed(reader: Reader, path: &Path) -> anyhow::Result<(File, u64)> {
         Found::Missing => {}
         Found::Damaged(why) => sealed::tell_rebuild(&plain, &why),
     }
-    let temporary = temporary(&plain);
-    let result =
-        decompress(reader, path, &temporary).and_then(|made| sealed::put_in_place(&temporary, &plain).map(|()| made));
-    if result.is_err() {
-        // A broken file is no use to anybody.
-        let _ = fs::remove_file(&temporary);
-    }
-    result
+    let temporary = Temporary::file(&plain)?;
+    let made = decompress(reader, path, temporary.path())?;
+    sealed::put_in_place(temporary, &plain)?;
+    Ok(made)
 }
 
 fn decompress(mut reader: Reader, path: &Path, to: &Path) -> anyhow::Result<(File, u64)> {

@@ -12,13 +12,13 @@ use super::rows::{is_blank, sha256_hex};
 use super::tokenizer::Tokenizer;
 use super::Examples;
 use crate::experiment::config::TooLong;
-use crate::files::temporary;
+use crate::files::Temporary;
 use crate::interrupt;
 use crate::sealed::{self, Found};
 use anyhow::{bail, Context};
 use rayon::prelude::*;
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -179,20 +179,16 @@ impl TokenStore {
             Cached::Missing => {}
             Cached::Unusable(why) => sealed::tell_rebuild(file, &why),
         }
-        let (ids, index) = (temporary(file), temporary(file));
-        let result = Builder::new(examples, tokenizer, options, &ids, &index)
-            .and_then(|builder| builder.run(&key))
-            .and_then(|()| match TokenStore::open(&ids, &key, examples)? {
-                // opened before it is renamed: afterwards another process may put its own file there
-                Cached::Ready(store) => sealed::put_in_place(&ids, file).map(|()| store),
-                Cached::Missing => bail!("{} was written, and has been removed", ids.display()),
-                Cached::Unusable(why) => bail!("{} was written, but cannot be used: {why}", ids.display()),
-            });
-        for temporary in [&ids, &index] {
-            // Moved or never made, if it isn't there.
-            let _ = fs::remove_file(temporary);
-        }
-        result.map(|store| TokenStore { path: file.to_path_buf(), ..store })
+        let (ids, index) = (Temporary::file(file)?, Temporary::file(file)?);
+        Builder::new(examples, tokenizer, options, ids.path(), index.path())?.run(&key)?;
+        // opened before it is renamed: afterwards another process may put its own file there
+        let store = match TokenStore::open(ids.path(), &key, examples)? {
+            Cached::Ready(store) => store,
+            Cached::Missing => bail!("{} was written, and has been removed", ids.path().display()),
+            Cached::Unusable(why) => bail!("{} was written, but cannot be used: {why}", ids.path().display()),
+        };
+        sealed::put_in_place(ids, file)?;
+        Ok(TokenStore { path: file.to_path_buf(), ..store })
     }
 
     fn open(path: &Path, key: &str, examples: &dyn Examples) -> anyhow::Result<Cached> {

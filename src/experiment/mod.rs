@@ -10,6 +10,7 @@ pub mod message;
 pub mod mix;
 pub mod pattern;
 pub mod resolve;
+pub mod row;
 pub mod source;
 pub mod spans;
 pub mod typed;
@@ -20,6 +21,7 @@ pub use config::{
 pub use message::{Problem, Problems};
 pub use mix::Mix;
 pub use resolve::{Plan, PlannedRun};
+pub use row::RowStatus;
 
 use crate::files::is_clutter;
 use source::Source;

@@ -6,17 +6,11 @@ use super::read::cost::{CostRow, TimeRow};
 use super::read::log::Log;
 use super::read::runs::RunRow;
 use super::read::{attention, cost, log, runs, Tail};
+pub use crate::experiment::row::row_key;
+use crate::experiment::Run;
 use crate::files::is_clutter;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
-
-/// A mix and its variant, such that `V+R` and `R + V` are one row.
-pub fn row_key(mix: &str, variant: &str) -> (String, String) {
-    let compact: String = mix.chars().filter(|c| !c.is_whitespace()).collect();
-    let mut terms: Vec<&str> = compact.split('+').collect();
-    terms.sort_unstable();
-    (terms.join("+"), variant.to_string())
-}
 
 /// `V`, or `V (control)`.
 pub fn row_label(mix: &str, variant: &str) -> String {
@@ -42,7 +36,7 @@ pub struct RunFolder {
     pub log: Log,
     /// Its histograms; empty when it has none.
     pub histograms: Vec<Histogram>,
-    /// Whether its row is in the column's file.
+    /// Whether the column's file has a row of it, with its settings.
     pub finished: bool,
 }
 
@@ -55,8 +49,10 @@ pub struct Column {
     pub title: String,
     /// Task; empty when unknown.
     pub task: String,
-    /// Finished runs.
+    /// Finished runs that can be compared with each other.
     pub rows: Vec<RunRow>,
+    /// Finished runs of other settings or other data: no mean, difference or figure has them.
+    pub set_aside: Vec<RunRow>,
     /// Folders of runs, finished or not, by mix and seed.
     pub runs: Vec<RunFolder>,
 }
@@ -65,7 +61,7 @@ impl Column {
     /// Mixes and variants of the rows and folders, in the order found.
     pub fn keys(&self) -> Vec<(String, String)> {
         let mut keys: Vec<(String, String)> = Vec::new();
-        let rows = self.rows.iter().map(|r| (r.mix.clone(), r.variant.clone()));
+        let rows = self.rows.iter().chain(&self.set_aside).map(|r| (r.mix.clone(), r.variant.clone()));
         for key in rows.chain(self.runs.iter().map(|r| (r.mix.clone(), r.variant.clone()))) {
             if !keys.iter().any(|k| row_key(&k.0, &k.1) == row_key(&key.0, &key.1)) {
                 keys.push(key);
@@ -198,7 +194,7 @@ pub fn read(folder: &Path, profile: &str) -> Result<TableResults> {
     let mut columns = Vec::new();
     for stem in stems(folder)? {
         let column = read_column(folder, &stem)?;
-        if !column.rows.is_empty() || !column.runs.is_empty() {
+        if !column.rows.is_empty() || !column.set_aside.is_empty() || !column.runs.is_empty() {
             columns.push(column);
         }
     }
@@ -223,21 +219,25 @@ fn read_column(folder: &Path, stem: &str) -> Result<Column> {
         }
     }
     found.sort_by_key(|r| r.seed);
-    let last = rows.last();
+    let (rows, set_aside): (Vec<RunRow>, Vec<RunRow>) = rows.into_iter().partition(|row| row.status.is_comparable());
+    let last = rows.last().or(set_aside.last());
     Ok(Column {
         stem: stem.to_string(),
         title: last.map(|r| r.title.clone()).unwrap_or_default(),
         task: last.map(|r| r.task.clone()).unwrap_or_default(),
         rows,
+        set_aside,
         runs: found,
     })
 }
 
 fn read_run(folder: &Path, rows: &[RunRow]) -> Result<Option<RunFolder>> {
     let config = folder.join("config.toml");
+    let mut config_hash = None;
     let config: toml::Table = if config.is_file() {
         let text =
             std::fs::read_to_string(&config).map_err(|source| ReportError::Read { path: config.clone(), source })?;
+        config_hash = Run::from_toml(&text).ok().map(|run| run.hash());
         text.parse().map_err(|e: toml::de::Error| {
             let before = e.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..before].iter().filter(|b| **b == b'\n').count() as u64 + 1;
@@ -255,7 +255,9 @@ fn read_run(folder: &Path, rows: &[RunRow]) -> Result<Option<RunFolder>> {
     let log_path = folder.join("log.csv");
     let attention_path = folder.join("attention.csv");
     let key = row_key(&mix, &variant);
-    let finished = rows.iter().any(|r| row_key(&r.mix, &r.variant) == key && r.seed == seed);
+    // The folder of a run that was started again with other settings is not that of its row.
+    let is_of_row = |row: &RunRow| config_hash.as_ref().is_none_or(|hash| *hash == row.config_hash);
+    let finished = rows.iter().any(|r| row_key(&r.mix, &r.variant) == key && r.seed == seed && is_of_row(r));
     Ok(Some(RunFolder {
         finished,
         mix,
@@ -280,13 +282,6 @@ fn parse_name(name: &str) -> Option<(String, String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_order_of_terms_makes_no_row() {
-        assert_eq!(row_key("V+R", ""), row_key("R + V", ""));
-        assert_ne!(row_key("V", ""), row_key("V", "control"));
-        assert_ne!(row_key("R+V", ""), row_key("R+D", ""));
-    }
 
     #[test]
     fn names_of_run_folders() {

@@ -1,12 +1,17 @@
-//! What a finished run leaves: metrics.json in its folder, and a row in its column's CSV.
+//! The row of a finished run, which `metrics.json` in its folder holds. [`super::standing`] reads it back.
 
+use super::device;
 use super::trainer::Trained;
 use crate::experiment::{PlannedRun, Run};
 use crate::files::write_atomically;
+use crate::origin;
 use crate::task::evaluation;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
+
+/// Column names and values of a finished run, in order.
+pub type Row = Map<String, Value>;
 
 /// Facts of a run that its task does not know.
 #[derive(Debug, Clone)]
@@ -27,8 +32,8 @@ pub struct Circumstances {
     pub command: String,
 }
 
-/// The row of a finished run: column names and values, in order.
-pub fn row(planned: &PlannedRun, trained: &Trained, circumstances: &Circumstances) -> Map<String, Value> {
+/// The row of a run that has just finished.
+pub fn row(planned: &PlannedRun, trained: &Trained, circumstances: &Circumstances) -> Row {
     let run: &Run = &planned.run;
     let seconds = trained.train_seconds + trained.score_seconds;
     let mut row = Map::new();
@@ -54,10 +59,15 @@ pub fn row(planned: &PlannedRun, trained: &Trained, circumstances: &Circumstance
     }
     put("peak_memory_bytes", trained.peak_memory_bytes.map_or(Value::Null, Value::from));
     put("device", circumstances.device.clone().into());
+    put("cpu", origin::cpu().into());
     put("threads", circumstances.threads.into());
     put("config_hash", planned.hash.clone().into());
     put("data_hash", circumstances.data_hash.clone().into());
-    put("version", env!("CARGO_PKG_VERSION").into());
+    put("version", origin::VERSION.into());
+    put("git_commit", origin::GIT_COMMIT.into());
+    put("git_state", origin::GIT_STATE.into());
+    put("libtorch", device::loaded_version().into());
+    put("finished", origin::now().into());
     put("command", circumstances.command.clone().into());
     row
 }
@@ -67,97 +77,17 @@ fn rounded(value: f64, digits: i32) -> Value {
     ((value * scale).round() / scale).into()
 }
 
-fn metrics_file(folder: &Path) -> PathBuf {
+/// The file that marks a run as finished.
+pub fn metrics_file(folder: &Path) -> PathBuf {
     folder.join("metrics.json")
 }
 
-/// Writes metrics.json, with the digests of the run's other files; it marks the run as finished.
-pub fn save(folder: &Path, row: &Map<String, Value>) -> Result<()> {
+/// Writes `metrics.json`, with the digests of the run's other files.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn save(folder: &Path, row: &Row) -> Result<()> {
     let mut row = row.clone();
     row.insert(evaluation::DIGESTS.into(), evaluation::digests(folder)?.into());
     write_atomically(&metrics_file(folder), (serde_json::to_string_pretty(&row)? + "\n").as_bytes())
-}
-
-/// The row of a finished run; `None` if it is not finished.
-pub fn load(folder: &Path) -> Result<Option<Map<String, Value>>> {
-    let path = metrics_file(folder);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let text = std::fs::read_to_string(&path).with_context(|| format!("{}: cannot read", path.display()))?;
-    let row = serde_json::from_str(&text)
-        .with_context(|| format!("{}: not whole; remove it to run this again", path.display()))?;
-    Ok(Some(row))
-}
-
-/// Rewrites a column's CSV: a row for each planned run that is finished with the planned settings, in the plan's order.
-pub fn write_column(csv_path: &Path, planned: &[PlannedRun]) -> Result<()> {
-    let mut rows = Vec::new();
-    for planned in planned {
-        let row = load(&planned.folder)?;
-        rows.extend(row.filter(|row| row.get("config_hash").and_then(Value::as_str) == Some(&planned.hash)));
-    }
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let mut columns: Vec<String> = Vec::new();
-    for row in &rows {
-        let mut after = 0;
-        for name in row.keys().filter(|name| *name != evaluation::DIGESTS) {
-            match columns.iter().position(|column| column == name) {
-                Some(at) => after = at + 1,
-                None => {
-                    columns.insert(after, name.clone());
-                    after += 1;
-                }
-            }
-        }
-    }
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(&columns)?;
-    for row in &rows {
-        writer.write_record(columns.iter().map(|column| cell(row.get(column))))?;
-    }
-    write_atomically(csv_path, &writer.into_inner()?)
-}
-
-/// Takes the rows of some runs out of a column's CSV; without a row left there is no file.
-pub fn forget(csv_path: &Path, runs: &[&Run]) -> Result<()> {
-    if !csv_path.exists() {
-        return Ok(());
-    }
-    let reading = || format!("{}: cannot read; remove it to start again", csv_path.display());
-    let mut reader = csv::Reader::from_path(csv_path).with_context(reading)?;
-    let header = reader.headers().with_context(reading)?.clone();
-    let place = |name| header.iter().position(|column| column == name);
-    let [mix, variant, seed] = ["mix", "variant", "seed"].map(place);
-    let gone = |record: &csv::StringRecord| {
-        let at = |place: Option<usize>| place.and_then(|place| record.get(place)).unwrap_or_default();
-        runs.iter().any(|run| {
-            let named = run.variant.as_deref().unwrap_or_default();
-            at(mix) == run.mix.to_string() && at(variant) == named && at(seed) == run.seed.to_string()
-        })
-    };
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(&header)?;
-    let mut kept = 0;
-    for record in reader.records() {
-        let record = record.with_context(reading)?;
-        if !gone(&record) {
-            writer.write_record(&record)?;
-            kept += 1;
-        }
-    }
-    if kept == 0 {
-        return std::fs::remove_file(csv_path).with_context(|| format!("{}: cannot remove", csv_path.display()));
-    }
-    write_atomically(csv_path, &writer.into_inner()?)
-}
-
-fn cell(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-    }
 }

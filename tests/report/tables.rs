@@ -240,3 +240,67 @@ fn results_of_an_experiment_outside_the_house_are_reported_too() {
         work.path("other/custom/custom.md").is_file() && work.path("pictures/custom/custom/idea-quality.svg").is_file()
     );
 }
+
+#[test]
+fn rows_of_other_settings_or_data_are_in_no_mean_and_are_named() {
+    let work = Work::new();
+    let path = work.path("results/mini/table2/ende.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let with = |status: &dyn Fn(&str) -> &'static str| {
+        let mut lines = text.lines();
+        let mut marked = format!("{},status\n", lines.next().unwrap());
+        lines.for_each(|line| marked += &format!("{line},{}\n", status(line)));
+        marked
+    };
+    let cells = |work: &Work| -> HashMap<String, HashMap<String, String>> {
+        sheet(&work.read("results/mini/table2/table2.csv")).into_iter().collect()
+    };
+    let plain = work.text(&["results/mini/table2"]);
+    let before = cells(&work);
+    // blank cells, as of a file that was merged from an older one, say nothing
+    std::fs::write(&path, with(&|_| "")).unwrap();
+    assert_eq!(work.text(&["results/mini/table2"]), plain);
+
+    std::fs::write(
+        &path,
+        with(&|line| match line {
+            _ if line.contains(",R,,1,") => "other settings",
+            _ if line.contains(",Rfix,,") => "other data",
+            _ if line.contains(",V,,3,") => "not planned",
+            _ => "current",
+        }),
+    )
+    .unwrap();
+    let shown = work.text(&["results/mini/table2"]);
+    let after = cells(&work);
+    let bleu = |seed: u32| -> f64 {
+        let rows = sheet(&text).into_iter().map(|row| row.1);
+        let mut row =
+            rows.filter(|row| row["mix"] == "R" && row["variant"].is_empty() && row["seed"] == seed.to_string());
+        row.next().unwrap()["test.bleu"].parse().unwrap()
+    };
+    assert_eq!(after["Random"]["ende.bleu.n"], "2");
+    let mean: f64 = after["Random"]["ende.bleu.mean"].parse().unwrap();
+    assert!((mean - (bleu(2) + bleu(3)) / 2.0).abs() < 1e-6, "{mean}");
+    // a row that has no other figure says why
+    assert!(!before["Fixed Random"]["ende.bleu.mean"].is_empty());
+    assert!(after["Fixed Random"]["ende.bleu.n"].is_empty() && after["Fixed Random"]["ende.bleu.delta"].is_empty());
+    assert!(shown.contains("other data"), "{shown}");
+    // the same settings can be compared
+    let of_v = |cells: &HashMap<String, HashMap<String, String>>| -> Vec<(String, String)> {
+        let mut rows: Vec<_> = cells.iter().filter(|(_, row)| row["mix"] == "V").collect();
+        rows.sort_by_key(|(name, _)| name.as_str());
+        rows.into_iter().map(|(name, row)| (name.clone(), row["ende.bleu.mean"].clone())).collect()
+    };
+    assert!(of_v(&after) == of_v(&before) && of_v(&after).iter().any(|(_, mean)| !mean.is_empty()));
+    for note in [
+        "English-German, R, seed 1: trained with other settings than the experiment file has; in no mean",
+        "English-German, Rfix, seed 1: trained on other data than the newest row; in no mean",
+        "English-German, V, seed 3: not in the experiment file, whose settings these rows have.",
+    ] {
+        assert!(shown.contains(note), "{note:?} is not in {shown}");
+    }
+    std::fs::write(&path, with(&|_| "old")).unwrap();
+    let error = work.error(&["results/mini/table2"]);
+    assert!(error.contains("ende.csv:2") && error.contains("\"old\"") && error.contains("`not planned`"), "{error}");
+}

@@ -1,6 +1,7 @@
 //! From a [`Canvas`] to SVG and PNG, by the same calls on a plotters backend.
 
 use super::canvas::{Anchor, Canvas, Colour, Shape, Text};
+use crate::files::Temporary;
 use crate::report::error::{ReportError, Result};
 use ab_glyph::{point, Font, FontRef, GlyphId, ScaleFont};
 use plotters::prelude::*;
@@ -172,9 +173,13 @@ pub fn png(canvas: &Canvas, path: &Path) -> std::result::Result<(), String> {
         }
     }
     let size = (w as u32, h as u32);
-    let mut file = BitMapBackend::new(path, size);
+    // plotters chooses the format by the ending, so the unfinished file lies in a temporary folder.
+    let folder = Temporary::folder(path).map_err(|e| format!("{e:#}"))?;
+    let unfinished = folder.path().join("figure.png");
+    let mut file = BitMapBackend::new(&unfinished, size);
     file.blit_bitmap((0, 0), size, &small).map_err(|e| e.to_string())?;
-    file.present().map_err(|e| e.to_string())
+    file.present().map_err(|e| e.to_string())?;
+    std::fs::rename(&unfinished, path).map_err(|e| e.to_string())
 }
 
 /// Writes `<stem>.svg` and `<stem>.png` into a folder that exists; returns both paths.

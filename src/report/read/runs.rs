@@ -1,6 +1,7 @@
 //! `results/<profile>/<table>/<column>.csv`: one row a finished run.
 
-use super::{Sheet, Tail};
+use super::{Row, Sheet, Tail};
+use crate::experiment::RowStatus;
 use crate::report::error::Result;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,8 +30,12 @@ pub struct RunRow {
     pub signatures: BTreeMap<String, String>,
     /// Remarks on the metrics, one sentence each; none in files of versions that did not write them.
     pub notes: Vec<String>,
+    /// Hash of the resolved settings.
+    pub config_hash: String,
     /// Hash of the data.
     pub data_hash: String,
+    /// How the row stands to the experiment file; [`RowStatus::Current`] in files of versions that did not write it.
+    pub status: RowStatus,
     /// `cpu`, `cuda`, …
     pub device: String,
     /// Wall-clock seconds of training.
@@ -44,7 +49,7 @@ impl RunRow {
     }
 }
 
-/// Reads the rows of one column. A (mix, variant, seed) that comes twice counts once: the last.
+/// Reads the rows of one column. A (mix, variant, seed) that comes twice counts once: the last comparable one.
 pub fn read(path: &Path) -> Result<Vec<RunRow>> {
     let sheet = Sheet::read(path, &["title", "task", "mix", "variant", "seed"], Tail::Strict)?;
     let mut rows: Vec<RunRow> = Vec::new();
@@ -77,16 +82,30 @@ pub fn read(path: &Path) -> Result<Vec<RunRow>> {
             metrics,
             signatures,
             notes: sentences(row.text("notes")),
+            config_hash: row.text("config_hash").to_string(),
             data_hash: row.text("data_hash").to_string(),
+            status: status(&row)?,
             device: row.text("device").to_string(),
             wall_seconds: row.optional("wall_seconds")?,
         };
         match rows.iter_mut().find(|r| (&r.mix, &r.variant, r.seed) == (&new.mix, &new.variant, new.seed)) {
+            Some(old) if old.status.is_comparable() && !new.status.is_comparable() => {}
             Some(old) => *old = new,
             None => rows.push(new),
         }
     }
     Ok(rows)
+}
+
+fn status(row: &Row) -> Result<RowStatus> {
+    let text = row.text("status");
+    if text.is_empty() {
+        return Ok(RowStatus::Current);
+    }
+    RowStatus::ALL.into_iter().find(|status| status.text() == text).ok_or_else(|| {
+        let known = RowStatus::ALL.map(|status| format!("`{}`", status.text())).join(", ");
+        row.fault(format!("column `status` holds \"{text}\"; known are {known}"))
+    })
 }
 
 /// The remarks of a `notes` cell, which are sentences with a space between them.

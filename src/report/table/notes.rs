@@ -1,9 +1,10 @@
 //! Lines under a table: what is missing and why, and what the metrics were computed by.
 
 use super::metric;
+use crate::experiment::RowStatus;
 use crate::report::number::thousands;
 use crate::report::read::runs::RunRow;
-use crate::report::results::{row_label, Column};
+use crate::report::results::{row_key, row_label, Column};
 
 /// Why a cell has no figure, in a word; none where nothing was started.
 pub fn state(column: &Column, mix: &str, variant: &str) -> Option<&'static str> {
@@ -19,7 +20,9 @@ pub fn state(column: &Column, mix: &str, variant: &str) -> Option<&'static str> 
     if column.rows_of(mix, variant).next().is_some() {
         state = state.or(Some("no figure"));
     }
-    state
+    let key = row_key(mix, variant);
+    let aside = column.set_aside.iter().find(|row| row_key(&row.mix, &row.variant) == key);
+    state.or(aside.map(|row| row.status.text()))
 }
 
 /// Notes on runs of a column: diverged, unfinished, of several data; then the signatures of its metrics.
@@ -48,6 +51,7 @@ pub fn of(column: &Column, heading: &str, metric: &str) -> Vec<String> {
         }
     }
     notes.extend(remarks(column, heading));
+    notes.extend(marks(column, heading));
     let mut hashes: Vec<&str> = column.rows.iter().map(|r| r.data_hash.as_str()).filter(|h| !h.is_empty()).collect();
     hashes.sort_unstable();
     hashes.dedup();
@@ -78,6 +82,29 @@ fn remarks(column: &Column, heading: &str) -> Vec<String> {
         _ => row_names(rows),
     };
     found.into_iter().map(|(note, rows)| format!("{heading}, {}: {note}", names(&rows))).collect()
+}
+
+/// The rows that are not what the experiment file plans, by their status.
+fn marks(column: &Column, heading: &str) -> Vec<String> {
+    let rows = || column.rows.iter().chain(&column.set_aside);
+    let line = |status: RowStatus| {
+        let marked: Vec<&RunRow> = rows().filter(|row| row.status == status).collect();
+        let why = match status {
+            _ if marked.is_empty() => return None,
+            RowStatus::Current => return None,
+            RowStatus::NotPlanned => "not in the experiment file, whose settings these rows have.",
+            RowStatus::OtherSettings => {
+                "trained with other settings than the experiment file has; in no mean, difference or figure. \
+                 `synthesizer run --fresh` trains these runs again."
+            }
+            RowStatus::OtherData => {
+                "trained on other data than the newest row; in no mean, difference or figure. \
+                 `synthesizer run --fresh` trains these runs again."
+            }
+        };
+        Some(format!("{heading}, {}: {why}", row_names(&marked)))
+    };
+    RowStatus::ALL.into_iter().filter_map(line).collect()
 }
 
 /// `V, seed 1`, or `V, seeds 1, 2; R (control), seed 1`.

@@ -1,10 +1,13 @@
 //! `run --jobs N`: several runs at a time, each a process of its own.
 
-use super::run::{standing, threads_of, Args, Standing, Wanted};
+use super::plan::{standing, threads_of, Wanted};
+use super::train::Ended;
+use super::{close, folder, Args};
 use crate::error::Outcome;
 use crate::experiment::PlannedRun;
-use crate::terminal::{say, tell};
+use crate::terminal::tell;
 use crate::train::interrupt::Interrupt;
+use crate::train::standing::Standing;
 use anyhow::{bail, Context, Result};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,17 +16,18 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tch::Device;
 
-/// Trains every waiting run, `args.jobs` at a time. A run that fails does not stop the others; the first failure is the result.
-pub(super) fn side_by_side(args: &Args, all: &[Wanted], device: Device) -> Result<()> {
-    let mut queue = Vec::new();
+/// Trains every waiting run, `args.jobs` at a time. A run that fails does not stop the others; the first failure is the
+/// result. Runs that other processes hold are left to them.
+pub(super) fn run(args: &Args, all: &[Wanted], device: Device) -> Result<()> {
+    let mut queue: Vec<(&Wanted, &PlannedRun)> = Vec::new();
     for wanted in all {
         for planned in wanted.runs() {
-            if !matches!(standing(planned)?, Standing::Done) {
+            if !is_done(planned)? {
                 queue.push((wanted, planned));
             }
         }
     }
-    let jobs = usize::from(args.jobs).min(queue.len());
+    let jobs = usize::from(args.jobs).min(queue.len()).max(1);
     let threads = (args.threads.unwrap_or_else(tch::get_num_threads) / jobs as i32).max(1);
     tell(&format!(
         "{} to train, {jobs} at a time with {threads} threads each, resumed runs with as many as before",
@@ -31,29 +35,48 @@ pub(super) fn side_by_side(args: &Args, all: &[Wanted], device: Device) -> Resul
     ));
     let interrupt = Interrupt::default().listen()?;
     let program = std::env::current_exe().context("cannot find this program to start it again")?;
-    let next = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                while let Some((wanted, planned)) = queue.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    if interrupt.asked() {
-                        return;
+    let mut failures = Vec::new();
+    // A run that another process holds is tried again as long as others were trained in the meantime.
+    loop {
+        let ends = Mutex::new(Vec::new());
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                scope.spawn(|| {
+                    while let Some((wanted, planned)) = queue.get(next.fetch_add(1, Ordering::SeqCst)) {
+                        if interrupt.asked() {
+                            return;
+                        }
+                        let start = || {
+                            let threads = threads_of(planned, device, args, threads)?;
+                            child(&program, args, threads, &wanted.file, planned, &interrupt)
+                        };
+                        let ended = one(planned, start).and_then(|ended| {
+                            if ended == Ended::Now {
+                                wanted.write_csv(Some(planned))?;
+                            }
+                            Ok(ended)
+                        });
+                        ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((*wanted, *planned, ended));
                     }
-                    let ended = threads_of(planned, device, args, threads)
-                        .and_then(|threads| child(&program, args, threads, &wanted.file, planned, &interrupt));
-                    // under the lock, so that no older CSV is written over a newer one
-                    let mut failures = failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    failures.extend(ended.and_then(|()| wanted.write_csv()).err());
-                }
-            });
+                });
+            }
+        });
+        let mut trained = false;
+        queue.clear();
+        for (wanted, planned, ended) in ends.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            match ended {
+                Ok(Ended::Before) => {}
+                Ok(Ended::Now) => trained = true,
+                Ok(Ended::Held) => queue.push((wanted, planned)),
+                Err(error) => failures.push(error),
+            }
         }
-    });
-    for wanted in all {
-        wanted.write_csv()?;
-        say(&wanted.plan.results_csv.display().to_string());
+        if queue.is_empty() || !trained || interrupt.asked() {
+            break;
+        }
     }
-    let mut failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    close(all, &queue.iter().map(|(_, planned)| planned.name.as_str()).collect::<Vec<_>>())?;
     let interrupted = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Outcome::Interrupted(_)));
     // what failed by itself matters more than what was stopped
     failures.sort_by_key(interrupted);
@@ -64,6 +87,23 @@ pub(super) fn side_by_side(args: &Args, all: &[Wanted], device: Device) -> Resul
         }
         None => Ok(()),
     }
+}
+
+fn is_done(planned: &PlannedRun) -> Result<bool> {
+    Ok(matches!(standing(planned)?.standing, Standing::Done(_)))
+}
+
+/// One run, unless it is done or another process holds it. `start` trains it in a process of its own.
+fn one(planned: &PlannedRun, start: impl FnOnce() -> Result<()>) -> Result<Ended> {
+    if is_done(planned)? {
+        return Ok(Ended::Before);
+    }
+    if folder::is_held(planned)? {
+        return Ok(Ended::Held);
+    }
+    start()?;
+    // A process that finds the run held ends well too.
+    Ok(if is_done(planned)? { Ended::Now } else { Ended::Held })
 }
 
 /// One run in a process of its own; its lines come out on our standard error.

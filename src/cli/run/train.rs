@@ -1,0 +1,93 @@
+//! One run, from data to result.
+
+use super::{folder, plan, Args};
+use crate::error::tell_interrupt;
+use crate::experiment::PlannedRun;
+use crate::files::write_atomically;
+use crate::task;
+use crate::terminal::{command_line, tell};
+use crate::train::device;
+use crate::train::interrupt::Interrupt;
+use crate::train::outcome::{self, Circumstances};
+use crate::train::progress::{clock, Progress};
+use crate::train::standing::{self, Standing};
+use crate::train::threads;
+use crate::train::trainer::{self, Job};
+use anyhow::{Context, Result};
+use std::time::Duration;
+use tch::Device;
+
+/// How a call of [`train`] ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The run was done before.
+    Before,
+    /// The run is done now.
+    Now,
+    /// Another process trains it.
+    Held,
+}
+
+/// Trains a run that is not done, and writes its `metrics.json`.
+pub(super) fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrupt) -> Result<Ended> {
+    let run = &planned.run;
+    if matches!(plan::standing(planned)?.standing, Standing::Done(_)) {
+        return Ok(Ended::Before);
+    }
+    let Some(_lock) = folder::lock(planned)? else {
+        tell(&format!("{}: another process trains this run", planned.name));
+        return Ok(Ended::Held);
+    };
+    // Another process may have finished it before the lock was taken.
+    let standing = plan::standing(planned)?.standing;
+    if matches!(standing, Standing::Done(_)) {
+        return Ok(Ended::Before);
+    }
+    let threads = plan::threads_of(planned, device, args, tch::get_num_threads())?;
+    let _threads = threads::Scoped::set(threads);
+    let task = task::build(run, device).with_context(|| planned.name.clone()).map_err(|error| {
+        tell_interrupt(error, || {
+            format!(
+                "{} was still reading its data; splits that are ready are kept, and the same command goes on from there",
+                planned.name
+            )
+        })
+    })?;
+    write_atomically(&standing::config_file(&planned.folder), run.to_toml().as_bytes())?;
+    task.save_assets(&planned.folder)?;
+    let done = if let Standing::Started { step } = standing { step } else { 0 };
+    let progress = if args.lines { Progress::Lines } else { Progress::new(&planned.name, run.train.steps, done) };
+    for note in &task.training().notes {
+        progress.say(&format!("{}: {note}", planned.name));
+    }
+    let (trainable, total) = crate::model::count_parameters(task.variables());
+    let job = Job {
+        name: &planned.name,
+        run,
+        config_hash: &planned.hash,
+        folder: &planned.folder,
+        task: task.as_ref(),
+        interrupt,
+        progress: &progress,
+        resume_anyway: args.resume_anyway,
+    };
+    let trained = trainer::train(&job);
+    progress.finish();
+    let trained = trained?;
+    let circumstances = Circumstances {
+        trainable_parameters: trainable,
+        total_parameters: total,
+        forward_flops: task::forward_flops(run)?,
+        data_hash: task.training().hash.clone(),
+        device: device::name(device),
+        threads,
+        command: command_line(),
+    };
+    let row = outcome::row(planned, &trained, &circumstances);
+    let metrics: Vec<String> =
+        trained.metrics.iter().filter_map(|(name, value)| Some(format!("{name} {:.3}", value.as_f64()?))).collect();
+    let time = clock(Duration::from_secs_f64(trained.train_seconds + trained.score_seconds));
+    outcome::save(&planned.folder, &row)?;
+    tell(&format!("{}: done in {time}: {}", planned.name, metrics.join(", ")));
+    Ok(Ended::Now)
+}
