@@ -89,7 +89,7 @@ fn each_problem_is_told_at_its_place() {
         (
             MT,
             "[[variant]]\nname = \"a/b\"\nmix = \"V\"\nmodel.d_ff = 8",
-            "4:8: `a/b` can't be part of a folder's name",
+            "4:8: `a/b` can't be part of a folder's name: it has other characters than variants may have",
             "\"a/b\"",
         ),
         (MT, "[[variant]]\nname = \"a\"\nmodel.d_ff = 8", "3:1: `mix` is missing", "[[variant]]"),

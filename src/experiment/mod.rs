@@ -8,7 +8,9 @@ pub mod config;
 pub mod defaults;
 pub mod message;
 pub mod mix;
+pub mod names;
 pub mod pattern;
+mod place;
 pub mod resolve;
 pub mod row;
 pub mod source;
@@ -110,7 +112,7 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
         }
     }
     let mut seen = std::collections::HashSet::new();
-    found.retain(|path| seen.insert(path.clone()));
+    found.retain(|path| seen.insert(place::normalized(path)));
     if problems.is_empty() {
         Ok(found)
     } else {

@@ -4,8 +4,9 @@ use super::check::check;
 use super::config::{CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, Select, TaskKind, TrainConfig};
 use super::message::{nearest, Problem, Problems};
 use super::mix::{MixError, MixProblem};
+use super::place::Place;
 use super::typed::{DataToml, DecodeToml, Files, ModelToml, Texts, TrainToml, VariantToml};
-use super::{defaults, pattern, Experiment, Mix};
+use super::{defaults, names, pattern, Experiment, Mix};
 use crate::attention::registry::FUNCTIONS;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,7 @@ impl Experiment {
         self.check_effects(task, &scopes, &mut problems);
 
         let place = Place::of(&source.path, results);
+        problems.extend(place.faults(&source.path));
         let title = self.typed.title.clone().unwrap_or_else(|| place.column.clone());
         let mut runs = Vec::new();
         for scope in &scopes {
@@ -92,6 +94,14 @@ impl Experiment {
                         problems.push(source.of_value(&at, finding.text, finding.help));
                     }
                     let (name, hash) = (run.name(), run.hash());
+                    if name.len() > names::LONGEST_RUN {
+                        let text = format!(
+                            "a run's name would have {} bytes, {} are the most",
+                            name.len(),
+                            names::LONGEST_RUN
+                        );
+                        problems.push(source.of_value(mix_place, text, "shorten the mix or the variant's name"));
+                    }
                     runs.push(PlannedRun { folder: place.folder.join(&name), run, name, hash });
                 }
             }
@@ -276,16 +286,14 @@ impl Experiment {
             let place = scope.prefix.trim_end_matches('.');
             if let Some(name) = &scope.variant {
                 let at = format!("{}name", scope.prefix);
-                let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
                 if !source.has(&at) {
                     problems.push(source.of_value(
                         place,
                         "a [[variant]] has no `name`",
                         "add `name = \"control\"` or so",
                     ));
-                } else if name.is_empty() || !name.chars().all(plain) {
-                    let text = format!("`{name}` can't be part of a folder's name");
-                    problems.push(source.of_value(&at, text, "use letters, digits, `-` and `_`"));
+                } else if let Some((text, help)) = names::fault(name, names::Kind::Variant) {
+                    problems.push(source.of_value(&at, text, help));
                 }
                 let base = &scopes[0];
                 if (&scope.data, &scope.model, &scope.train, &scope.decode)
@@ -453,30 +461,6 @@ fn readable(path: &Path, is_folder: bool) -> Result<(), String> {
         Ok(_) if is_folder => Err(format!("{} can't be read: it is no folder", path.display())),
         Ok(_) => Err(format!("{} can't be read: it is a folder", path.display())),
         Err(error) => Err(format!("{} can't be read: {error}", path.display())),
-    }
-}
-
-/// Where an experiment's results go.
-struct Place {
-    profile: String,
-    table: String,
-    column: String,
-    folder: PathBuf,
-    csv: PathBuf,
-}
-
-impl Place {
-    fn of(file: &Path, results: &Path) -> Place {
-        let column = file.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy().into_owned());
-        let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-        let parts: Vec<_> = whole.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-        let (profile, table) = match parts.as_slice() {
-            [.., root, profile, table, _] if root == "experiments" => (profile.to_string(), table.to_string()),
-            _ => ("custom".to_owned(), String::new()),
-        };
-        // An empty table must not become a trailing slash.
-        let parent = if table.is_empty() { results.join(&profile) } else { results.join(&profile).join(&table) };
-        Place { folder: parent.join(&column), csv: parent.join(format!("{column}.csv")), profile, table, column }
     }
 }
 
