@@ -2,12 +2,16 @@
 
 mod common;
 
-use common::{alone, assert_same, first_run, go, scratch};
+use common::{alone, assert_same, first_run, go, go_with, scratch};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use synthesizer::attention::SelfAttention;
+use synthesizer::error::Outcome;
 use synthesizer::experiment::PlannedRun;
-use synthesizer::task;
+use synthesizer::task::attention_view::Histogram;
+use synthesizer::task::tokens::TrainingRows;
+use synthesizer::task::{self, BatchLoss, DevScore, Scores, Task};
 use synthesizer::train::checkpoint::recover::Resuming;
 use synthesizer::train::checkpoint::{self, Exact, State};
 use synthesizer::train::interrupt::Interrupt;
@@ -259,7 +263,7 @@ fn damaged_weights_are_made_again_from_a_checkpoint() {
     flip(&oldest, std::fs::metadata(&oldest).unwrap().len() as usize - 3);
     let error = format!("{:#}", go(&parts, &Interrupt::default()).map(drop).unwrap_err());
     assert!(error.contains("step-5.safetensors: it is damaged (checksum ") && error.contains("--fresh"), "{error}");
-    // damaged while it trained: the end says so, and the next call makes them again
+    // damaged when all is trained
     let (_folder, parts, whole) = stopped_and_whole("\"best\"");
     stop(&parts, 5);
     let best = checkpoint::best_file(&parts.folder);
@@ -268,6 +272,85 @@ fn damaged_weights_are_made_again_from_a_checkpoint() {
     flip(&best, 3000);
     go(&parts, &Interrupt::default()).unwrap();
     assert_same(&whole, &parts, &FILES, "trained again");
+}
+
+/// A task that does something before each evaluation.
+struct Saboteur<'a> {
+    task: &'a dyn Task,
+    act: &'a dyn Fn(),
+}
+
+impl Task for Saboteur<'_> {
+    fn variables(&self) -> &nn::VarStore {
+        self.task.variables()
+    }
+    fn training(&self) -> &TrainingRows {
+        self.task.training()
+    }
+    fn targets(&self, rows: &[u32]) -> u64 {
+        self.task.targets(rows)
+    }
+    fn loss(&self, epoch: u64, rows: &[u32]) -> anyhow::Result<BatchLoss> {
+        self.task.loss(epoch, rows)
+    }
+    fn dev(&self) -> anyhow::Result<DevScore> {
+        (self.act)();
+        self.task.dev()
+    }
+    fn score(&self, dev: &DevScore, folder: &Path) -> anyhow::Result<Scores> {
+        self.task.score(dev, folder)
+    }
+    fn attentions(&self) -> Vec<(&'static str, usize, &SelfAttention)> {
+        self.task.attentions()
+    }
+    fn view_attention(&self) -> anyhow::Result<Vec<Histogram>> {
+        self.task.view_attention()
+    }
+}
+
+#[test]
+fn files_that_are_damaged_while_a_run_trains_are_restored_or_named() {
+    let _alone = alone();
+    let (_folder, parts, whole) = stopped_and_whole("\"average\"\naverage = 2");
+    let task = task::build(&parts.run, Device::Cpu).unwrap();
+    let weights = checkpoint::step_file(&parts.folder, 20);
+    let act = || {
+        // the evaluation after the last step, when the weights of step 20 wait for their mean with it
+        if weights.exists() {
+            std::fs::write(&weights, "damaged").unwrap();
+            std::fs::remove_file(parts.folder.join("log.csv")).unwrap();
+            std::fs::write(parts.folder.join("attention.csv"), "damaged").unwrap();
+        }
+    };
+    let saboteur = Saboteur { task: task.as_ref(), act: &act };
+    let error = go_with(&parts, &saboteur, &Interrupt::default()).map(drop).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(Outcome::Failed(_))), "{error}");
+    let error = error.to_string();
+    assert!(error.contains("step-20.safetensors: it was cut off") && error.contains("The same command"), "{error}");
+    go(&parts, &Interrupt::default()).unwrap();
+    assert_same(&whole, &parts, &FILES, "after a second call");
+
+    // a log that is gone at the end is written again from memory
+    let (_folder, parts, whole) = stopped_and_whole("\"last\"");
+    let act = || {
+        let _ = std::fs::remove_file(parts.folder.join("log.csv"));
+        std::fs::write(parts.folder.join("attention.csv"), "damaged").unwrap();
+    };
+    let task = task::build(&parts.run, Device::Cpu).unwrap();
+    go_with(&parts, &Saboteur { task: task.as_ref(), act: &act }, &Interrupt::default()).unwrap();
+    assert_same(&whole, &parts, &FILES, "in one call");
+}
+
+#[test]
+fn a_file_in_place_of_the_checkpoints_folder_is_named_before_anything_is_trained() {
+    let _alone = alone();
+    let folder = scratch();
+    let planned = toy("\"last\"", folder.path());
+    std::fs::create_dir_all(&planned.folder).unwrap();
+    std::fs::write(planned.folder.join("checkpoint"), "").unwrap();
+    let error = format!("{:#}", go(&planned, &Interrupt::default()).map(drop).unwrap_err());
+    assert!(error.contains("checkpoint: cannot make this folder"), "{error}");
+    assert!(!planned.folder.join("log.csv").exists());
 }
 
 #[test]

@@ -123,19 +123,36 @@ fn damage_to_the_state_of_a_stopped_run_is_told_and_repaired() {
 }
 
 #[test]
-fn a_damaged_config_of_a_stopped_run_is_named_with_the_remedy() {
-    let place = Workplace::new(r#"["V"]"#, 8);
+fn a_damaged_config_is_written_again_where_the_checkpoint_knows_the_settings() {
+    let place = Workplace::new(r#"["V"]"#, 16);
     place.said(&["run", "toy.toml", "--stop-after", "3"], 130);
-    let config = run_folder(&place, "V-s1").join("config.toml");
-    for damage in ["", "task = ", "\0\0\0\0", "title = \"x\"\n"] {
+    let folder = run_folder(&place, "V-s1");
+    let config = folder.join("config.toml");
+    let whole = std::fs::read_to_string(&config).unwrap();
+    let changed = whole.replace("steps = 16", "steps = 17");
+    assert_ne!(whole, changed);
+    for damage in ["", "task = ", "\0\0\0\0", &changed] {
         std::fs::write(&config, damage).unwrap();
-        let said = place.said(&["run", "toy.toml"], 2);
-        assert!(said.contains("config.toml: not a resolved run") && said.contains("--fresh"), "{said}");
+        let said = place.said(&["run", "toy.toml", "--stop-after", "1"], 130);
+        assert!(said.contains("config.toml: damaged or changed"), "{said}");
+        assert_eq!(std::fs::read_to_string(&config).unwrap(), whole);
     }
+    // other settings in the experiment are no damage
+    place.write(&toy(r#"["V"]"#, 20));
+    let said = place.said(&["run", "toy.toml"], 2);
+    assert!(said.contains("holds a run of other settings") && said.contains("steps = 16"), "{said}");
+    place.write(&toy(r#"["V"]"#, 16));
+    // without a checkpoint that knows better, the file is named with the remedy
+    let checkpoints = folder.join("checkpoint");
+    std::fs::rename(&checkpoints, place.path("kept")).unwrap();
+    std::fs::write(&config, "task = ").unwrap();
+    let said = place.said(&["run", "toy.toml"], 2);
+    assert!(said.contains("config.toml: not a resolved run. Remove this file") && said.contains("--fresh"), "{said}");
+    std::fs::rename(place.path("kept"), &checkpoints).unwrap();
     std::fs::remove_file(&config).unwrap();
     let said = place.said(&["run", "toy.toml"], 0);
-    assert!(said.contains("resumes after step 3"), "{said}");
-    assert!(config.exists());
+    assert!(said.contains("resumes after step 7"), "{said}");
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), whole);
 }
 
 #[test]

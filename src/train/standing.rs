@@ -36,7 +36,7 @@ pub enum Standing {
 pub struct Found {
     /// How far the run is.
     pub standing: Standing,
-    /// Why `metrics.json`, which is there, is not the result of this run, and what follows from that.
+    /// Why `metrics.json`, which is there, is not the result of this run, or that `config.toml` is damaged, and what follows.
     pub remark: Option<String>,
 }
 
@@ -51,11 +51,12 @@ pub fn config_file(folder: &Path) -> PathBuf {
 /// says so, and the run is scored again from its checkpoint, or trained again without one.
 ///
 /// # Errors
-/// A file that cannot be read or that is a folder, a `config.toml` or checkpoint that is damaged. The message says what to
-/// remove.
+/// A file that cannot be read or that is a folder, a checkpoint that is damaged, a `config.toml` that is damaged where no
+/// checkpoint says what it was. The message says what to remove.
 pub fn look(planned: &PlannedRun) -> Result<Found> {
     let folder = &planned.folder;
     let config = config_file(folder);
+    let mut remarks = Vec::new();
     if let Some(bytes) = read(&config)? {
         let remedy = || {
             format!(
@@ -65,21 +66,33 @@ pub fn look(planned: &PlannedRun) -> Result<Found> {
                 planned.name
             )
         };
-        let text = String::from_utf8(bytes).with_context(remedy)?;
-        let found = Run::from_toml(&text).with_context(remedy)?.hash();
-        if found != planned.hash {
-            let differences = differences(&text, &planned.run.to_toml());
-            return Ok(Found { standing: Standing::OtherSettings { found, differences }, remark: None });
+        let found = String::from_utf8(bytes)
+            .map_err(anyhow::Error::from)
+            .and_then(|text| Ok((Run::from_toml(&text)?.hash(), text)))
+            .with_context(remedy);
+        match found {
+            Ok((hash, _)) if hash == planned.hash => {}
+            // the checkpoint has a checksum, and config.toml has none
+            _ if is_saved_as_planned(planned) => remarks.push(format!(
+                "{}: damaged or changed, because the run's checkpoint is of the planned settings; training writes it again",
+                config.display()
+            )),
+            Ok((found, text)) => {
+                let differences = differences(&text, &planned.run.to_toml());
+                return Ok(Found { standing: Standing::OtherSettings { found, differences }, remark: None });
+            }
+            Err(error) => return Err(error),
         }
     }
+    let said = |remarks: Vec<String>| (!remarks.is_empty()).then(|| remarks.join("; "));
     let metrics = metrics_file(folder);
     let fault = match read(&metrics)?.map(|bytes| result_of(&bytes, planned)) {
-        Some(Ok(row)) => return Ok(Found { standing: Standing::Done(row), remark: None }),
+        Some(Ok(row)) => return Ok(Found { standing: Standing::Done(row), remark: said(remarks) }),
         Some(Err(fault)) => Some(fault),
         None => None,
     };
     let standing = started(planned)?;
-    let remark = fault.map(|fault| {
+    remarks.extend(fault.map(|fault| {
         let next = match &standing {
             Standing::Started { step } if *step >= planned.run.train.steps => {
                 "the run is scored again from its checkpoint".to_string()
@@ -88,8 +101,14 @@ pub fn look(planned: &PlannedRun) -> Result<Found> {
             _ => "the run has no checkpoint and is trained again".to_string(),
         };
         format!("{}: {fault}; {next}", metrics.display())
-    });
-    Ok(Found { standing, remark })
+    }));
+    Ok(Found { standing, remark: said(remarks) })
+}
+
+/// Whether a checkpoint that can be checked was saved by a run of the planned settings.
+fn is_saved_as_planned(planned: &PlannedRun) -> bool {
+    let state = checkpoint::standing(&planned.folder).ok().flatten();
+    state.is_some_and(|state| state.numerics.is_some() && state.config_hash == planned.hash)
 }
 
 fn started(planned: &PlannedRun) -> Result<Standing> {

@@ -172,6 +172,10 @@ impl<'a> Trainer<'a> {
         let saved = checkpoint.as_ref().map(|checkpoint| checkpoint.state.step);
         let (log, attention, mut state) = match checkpoint {
             None => {
+                // before the first checkpoint a run has lines too
+                if std::fs::read(&path).is_ok_and(|log| log.iter().filter(|byte| **byte == b'\n').count() > 1) {
+                    say("there is a log and no checkpoint; starts from the beginning");
+                }
                 let data_hash = job.task.training().hash.clone();
                 let state = State { config_hash: job.config_hash.to_string(), data_hash, ..State::default() };
                 (Log::start(&path, &alpha_columns(job.task))?, start.unwrap_or_default(), state)
@@ -445,7 +449,7 @@ impl<'a> Trainer<'a> {
             match outcome {
                 Ok(None) => {}
                 Ok(Some(damage)) => job.progress.say(&format!("{}: {damage}; written again", job.name)),
-                Err(error) if error.is::<interrupt::Interrupted>() => return Err(error),
+                Err(error) if error.chain().any(|cause| cause.is::<interrupt::Interrupted>()) => return Err(error),
                 Err(error) => job.progress.say(&format!("{}: warning: {error:#}", job.name)),
             }
         }
@@ -482,25 +486,32 @@ fn stale(state: &mut State, average: usize) -> Vec<u64> {
 
 /// Loads the weights that `select` asks for.
 fn select_weights(job: &Job, state: &State) -> Result<()> {
-    let files: Vec<_> = match job.run.train.select {
-        Select::Last => return Ok(()),
+    let load = || match job.run.train.select {
+        Select::Last => Ok(()),
         Select::Best => {
-            let found = checkpoint::load_weights(&checkpoint::best_file(job.folder), job.task.variables());
-            let of_best = |found: State| match state.best {
-                Some((step, _)) if step != found.step => {
-                    bail!("the best weights are of step {step}, not {}", found.step)
-                }
-                _ => Ok(()),
-            };
-            return found.and_then(of_best).map_err(|error| unscored(job, &error));
+            let path = checkpoint::best_file(job.folder);
+            if let Some((step, _)) = state.best {
+                check_step(&path, step)?;
+            }
+            checkpoint::load_weights(&path, job.task.variables()).map(drop)
         }
-        Select::Average => state.kept.iter().map(|&step| checkpoint::step_file(job.folder, step)).collect(),
+        Select::Average => {
+            let files: Vec<_> = state.kept.iter().map(|&step| checkpoint::step_file(job.folder, step)).collect();
+            files.iter().zip(&state.kept).try_for_each(|(path, &step)| check_step(path, step))?;
+            checkpoint::load_average(&files, job.task.variables())
+        }
     };
-    checkpoint::load_average(&files, job.task.variables()).map_err(|error| unscored(job, &error))
+    load().map_err(|error| {
+        let advice = "The same command makes these weights again from a checkpoint, if one from before them is whole";
+        Outcome::Failed(format!("{}: {error:#}. {advice}", job.name)).into()
+    })
 }
 
-/// The error of a run whose tested weights were damaged while it trained.
-fn unscored(job: &Job, error: &anyhow::Error) -> anyhow::Error {
-    let advice = "The same command makes these weights again from a checkpoint, if one from before them is whole";
-    Outcome::Failed(format!("{}: {error:#}. {advice}", job.name)).into()
+/// An error if weights are not those of this step.
+fn check_step(path: &Path, step: u64) -> Result<()> {
+    let found = checkpoint::load_state(path)?.step;
+    if found != step {
+        bail!("{}: these weights are of step {found}, not {step}", path.display());
+    }
+    Ok(())
 }
