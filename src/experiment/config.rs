@@ -169,7 +169,8 @@ impl CorpusKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TooLong {
-    /// Left out of training (and counted); dev and test are always cut.
+    /// Left out of training (and counted). Dev and test rows are always cut, but for lines of a language model, which are scored
+    /// in full.
     #[default]
     Skip,
     /// Cut to the first `max_tokens` tokens (and counted).
