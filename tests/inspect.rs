@@ -126,18 +126,18 @@ fn of_a_language_model_lines_or_windows_are_shown() {
     assert_eq!((&train["columns"][0]["name"], &train["columns"][0]["tokens"]), (&json!("text"), &json!(8)));
     assert_eq!(lines[0]["splits"][2]["overlap"], json!({ "rows": 2, "first_texts": 1, "whole_rows": 1 }));
 
-    // "ab</s>", "c</s>", "de</s>": eleven tokens in windows of five.
+    // "ab</s>", "c</s>", "</s>", "de</s>": twelve tokens in windows of five.
     let windows = Place::new("language-modelling", &format!("{data}\nwindow = 5"), &files).json();
     let shown: Vec<&Value> = windows[0]["splits"][0]["shown"].as_array().unwrap().iter().collect();
-    let expected = ["<s> ▁ a b </s> ▁", "<s> c </s> ▁ d e", "<s> </s>"];
+    let expected = ["<s> ▁ a b </s> ▁", "<s> c </s> </s> ▁ d", "<s> e </s>"];
     assert_eq!(shown.iter().map(|shown| shown["sequences"][0].as_str().unwrap()).collect::<Vec<_>>(), expected);
 
-    // Of five tokens one is masked, the last: what is kept comes first. Of a window of one, that one.
+    // Of five tokens one is masked, the last: what is kept comes first. Of a window of two, the second.
     let masked = Place::new("masked-language-modelling", &format!("{data}\nwindow = 5"), &files).json();
     let shown = &masked[0]["splits"][0]["shown"];
     assert_eq!(shown[0]["sequences"], json!(["▁ a b </s> <0> </s>", "<s> <0> ▁ <1> </s>"]));
-    assert_eq!(shown[1]["sequences"], json!(["c </s> ▁ d <0> </s>", "<s> <0> e <1> </s>"]));
-    assert_eq!(shown[2]["sequences"], json!(["<0> </s>", "<s> <0> </s> <1> </s>"]));
+    assert_eq!(shown[1]["sequences"], json!(["c </s> </s> ▁ <0> </s>", "<s> <0> d <1> </s>"]));
+    assert_eq!(shown[2]["sequences"], json!(["e <0> </s>", "<s> <0> </s> <1> </s>"]));
 }
 
 #[test]
