@@ -126,7 +126,7 @@ fn wrong_files_are_refused_with_their_line() {
     assert_eq!(sst("a\tb\t1\n"), "dev.tsv, line 3: 3 columns, where SST-2 has 2");
     assert_eq!(sst("\nfine\t0\n"), "dev.tsv, line 3: 1 columns, where SST-2 has 2");
     assert_eq!(sst("fine\t2"), "dev.tsv, line 3: column \"label\": \"2\" is not a label of SST-2; labels: 0, 1");
-    assert_eq!(sst("fine\t"), "dev.tsv, line 3: column \"label\": \"\" is no label of SST-2; labels: 0, 1");
+    assert_eq!(sst("fine\t"), "dev.tsv, line 3: column \"label\": \"\" is not a label of SST-2; labels: 0, 1");
     assert!(refusal("SST-2", b"sentence\tlabel\n\xff\t1\n").starts_with("dev.tsv, line 2: invalid UTF-8"));
     // Only a first line can be the header of a test file.
     let cola = refusal("CoLA", b"gj04\t1\t\tIt slept.\ngj04\t0\tIt.\n");

@@ -213,6 +213,8 @@ impl<'a> Parser<'a> {
                         roles.pop();
                     }
                 }
+                // Empty elements have no end.
+                Some(_) if tag.ends_with("/>") => {}
                 Some((element, role)) => {
                     roles.push((*role, version(tag).unwrap_or("").into(), element));
                     segments = 0;
@@ -232,7 +234,8 @@ impl<'a> Parser<'a> {
                     segments += 1;
                     let id = attribute(tag, "id").map_or_else(|| format!("number {segments}"), str::to_string);
                     let line = self.line(start);
-                    let text = self.segment(start)?;
+                    let is_empty = self.is_xml && tag.ends_with("/>");
+                    let text = if is_empty { String::new() } else { self.segment(start)? };
                     let (role, of_set, _) = &roles[roles.len() - 1];
                     let version = if of_set.is_empty() { &of_document } else { of_set };
                     let segment = Segment { document: document.clone(), id, text, line };
@@ -395,6 +398,7 @@ mod tests {
         assert_eq!(texts(text.as_bytes()).unwrap(), ["AT&T <b> \"x' 👍ä &lt; Q&A; R&D 1 < 2 &c <i>&amp;"]);
         let error = texts(b"<?xml version='1.0'?>\n<dataset>\n<seg id='1'>a\n<b>c</b></seg>").unwrap_err();
         assert_eq!(error, "x.sgm, line 4: the segment has the tag \"<b>\" in its text");
+        assert_eq!(texts(b"<?xml version='1.0'?>\n<src/><seg id='1'/><seg id='2'>b</seg>").unwrap(), ["", "b"]);
         let error = texts(b"<?xml version='1.0' encoding=\"ISO-8859-1\"?>\n<seg id='1'>a</seg>").unwrap_err();
         assert!(error.contains("says encoding \"ISO-8859-1\""), "{error}");
     }

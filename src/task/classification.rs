@@ -16,6 +16,7 @@ use crate::data::rows::is_blank;
 use crate::data::token_store::TokenStore;
 use crate::data::tokenizer::{Tokenizer, PAD};
 use crate::data::Examples;
+use crate::excerpt::excerpt;
 use crate::experiment::Run;
 use crate::interrupt;
 use crate::metric::classification::MetricKind;
@@ -120,7 +121,10 @@ impl Labeller {
             return Ok(vec![line]);
         }
         let (first, second) = line.split_once('\t').with_context(|| {
-            format!("this model labels pairs of texts with a tab between them, but there is no tab in {line:?}")
+            format!(
+                "this model labels pairs of texts with a tab between them, but there is no tab in {}",
+                excerpt(line)
+            )
         })?;
         Ok(vec![first, second])
     }

@@ -16,6 +16,7 @@ use crate::data::rows::is_blank;
 use crate::data::running_text::RunningText;
 use crate::data::span_corruption::{corrupt, fillings, spans, Draw};
 use crate::data::tokenizer::Tokenizer;
+use crate::excerpt::excerpt;
 use crate::experiment::{DecodeConfig, Run};
 use crate::metric::perplexity::exp_mean;
 use crate::metric::script::Share;
@@ -54,7 +55,7 @@ impl GapFiller {
         let pieces: Vec<&str> = line.split(GAP).map(str::trim).collect();
         let gaps = pieces.len() - 1 + usize::from(pieces.last().is_some_and(|last| !last.is_empty()));
         if pieces.len() == 1 {
-            bail!("there is no gap to fill in {line:?}; write {GAP} where words are missing");
+            bail!("there is no gap to fill in {}; write {GAP} where words are missing", excerpt(line));
         }
         if gaps > self.sentinels - 1 {
             bail!(

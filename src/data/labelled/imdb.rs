@@ -43,7 +43,7 @@ pub fn read(folder: &Path) -> anyhow::Result<LabelledCorpus> {
 /// Errors: a missing folder; with the file: a name that is not `<id>_<rating>.txt`, a rating that is not of its folder, an
 /// empty file, invalid UTF-8. Files that don't end in `.txt` are passed over.
 pub fn read_split(split: &Path) -> anyhow::Result<LabelledFile> {
-    let (mut rows, mut notes, mut clutter) = (Vec::new(), Vec::new(), 0);
+    let (mut rows, mut marked, mut clutter) = (Vec::new(), 0, 0);
     for (class, (name, ratings)) in FOLDERS.iter().enumerate() {
         let folder = split.join(name);
         let (files, left_out) = text_files(&folder)?;
@@ -66,7 +66,7 @@ pub fn read_split(split: &Path) -> anyhow::Result<LabelledFile> {
                 );
             }
             let (text, marks) = input::read_text(&path)?;
-            notes.extend(input::marks_note(&path, marks));
+            marked += marks;
             let text = review(&text);
             if text.is_empty() {
                 bail!("{}, line 1: the file is empty; a review is text", path.display());
@@ -74,6 +74,7 @@ pub fn read_split(split: &Path) -> anyhow::Result<LabelledFile> {
             rows.push(single_row(vec![text.into()], Label::Class(class as u32), rows.len()));
         }
     }
+    let mut notes: Vec<String> = input::marks_note(split, marked).into_iter().collect();
     if clutter > 0 {
         notes.push(format!(
             "{clutter} files in {} not read: their names are those of hidden files, of editors' backups or of file managers",
