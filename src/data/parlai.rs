@@ -120,7 +120,8 @@ fn file(path: &Path, file: &Lines, rows: &mut DialogueRows, found: &mut Found) -
         }
         let (2..=4, [_, labels, ..]) = (columns.len(), &columns[..]) else {
             bail!(
-                "{}: {} tabs; a turn is an utterance, a tab and its reply (and may have a tab, a reward, a tab, candidates)",
+                "{}: {} tabs; a turn is an utterance, a tab and its reply (and may have a tab, a reward, a tab, candidates); statements \
+                 without a reply, as bAbI has them, are not read",
                 place(),
                 columns.len() - 1
             );

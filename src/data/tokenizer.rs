@@ -75,7 +75,7 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Learns merges from all columns of `examples`, until the vocabulary has `vocabulary` entries or nothing is left to
     /// merge. Of a corpus over 64 MiB every n-th row is taken, such that they come to about 64 MiB (n from the mean size of
-    /// 10,000 evenly spread rows). The same rows always give the same tokenizer.
+    /// 10,000 evenly spread rows); of a text over 64 MiB, its first 64 MiB. The same rows always give the same tokenizer.
     ///
     /// Errors: `vocabulary` under [`SMALLEST`]; a text that can't be read; Ctrl-C.
     pub fn train(examples: &dyn Examples, vocabulary: usize) -> anyhow::Result<Tokenizer> {
@@ -95,7 +95,9 @@ impl Tokenizer {
         let broken = Mutex::new(None);
         let parts = |row: usize, column: usize| -> anyhow::Result<Vec<String>> {
             interrupt::check()?;
-            pre_tokens::parts(prefixed(&examples.text(row, column)?), PART_BYTES)
+            let text = examples.text(row, column)?;
+            let most = text.floor_char_boundary(MOST_BYTES as usize);
+            pre_tokens::parts(prefixed(&text[..most]), PART_BYTES)
         };
         let texts = (0..examples.len())
             .step_by(step)
