@@ -99,8 +99,8 @@ fn stdin_that_is_no_text_is_refused_after_the_lines_before() {
     let (place, folder) = translation();
     let fan = &lines(&place, &[folder], b"the fan is on .")[0];
     for (input, expected) in [
-        (&b"the fan is on .\n\nb\xff\nthe door is on .\n"[..], "line 3 of stdin: invalid UTF-8"),
-        (b"the fan is on .\n\n\0\n", "line 3 of stdin: a NUL byte"),
+        (&b"the fan is on .\n\nb\xff\nthe door is on .\n"[..], "stdin, line 3: invalid UTF-8"),
+        (b"the fan is on .\n\n\0\n", "stdin, line 3: a NUL byte"),
     ] {
         let output = generate(&place, &[folder], input);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));
@@ -163,10 +163,7 @@ fn a_dialogue_model_gets_persona_and_history_as_in_training() {
         assert_eq!(lines(&place, &[folder], b"\n\\n \\n\n"), ["", ""]);
         let output = generate(&place, &[folder], b"hello\thi\n");
         let said = text(&output);
-        assert!(
-            output.status.code() == Some(2) && said.contains("line 1 of stdin") && said.contains("a tab"),
-            "{said}"
-        );
+        assert!(output.status.code() == Some(2) && said.contains("stdin, line 1") && said.contains("a tab"), "{said}");
     }
 }
 

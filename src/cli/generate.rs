@@ -111,7 +111,7 @@ impl Session {
         for (index, line) in lines.iter().enumerate() {
             match self.generator.generate(std::slice::from_ref(line)) {
                 Ok(answer) => answers.extend(answer),
-                Err(error) => return (answers, Some(error.context(format!("line {} of stdin", self.first + index)))),
+                Err(error) => return (answers, Some(error.context(format!("stdin, line {}", self.first + index)))),
             }
         }
         (answers, None)

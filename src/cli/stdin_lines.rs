@@ -1,20 +1,12 @@
 //! The lines of standard input, by the rules of [`crate::data::lines`].
 
+use crate::input::kind::{Encoding, Kind, Other};
+use crate::input::{clean_line, invalid_utf8};
 use anyhow::{bail, Context, Result};
 use std::io::{BufRead, Read};
 
 /// A longer line is refused, so that input without a line feed does not fill the memory.
 const LONGEST: usize = 64 << 20;
-
-/// What compressed files and text in other encodings begin with.
-const REFUSED: [(&[u8], &str, &str); 6] = [
-    (b"\x1f\x8b", "gzip", "gzip -dc"),
-    (b"BZh", "bzip2", "bzip2 -dc"),
-    (b"\xfd7zXZ\0", "xz", "xz -dc"),
-    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc"),
-    (b"\xff\xfe", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
-    (b"\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
-];
 
 /// An iterator over lines, without their ends and without byte-order marks at their starts.
 ///
@@ -37,38 +29,46 @@ impl<R: BufRead> StdinLines<R> {
 
     fn read(&mut self) -> Result<Option<String>> {
         let number = self.lines + 1;
+        if number == 1 {
+            let head = self.input.fill_buf().context("stdin cannot be read")?;
+            if let Some(refusal) = refusal(head) {
+                bail!(refusal);
+            }
+        }
         let mut bytes = Vec::new();
         let mut part = (&mut self.input).take(self.longest as u64 + 1);
-        part.read_until(b'\n', &mut bytes).with_context(|| format!("line {number} of stdin cannot be read"))?;
+        part.read_until(b'\n', &mut bytes).with_context(|| format!("stdin, line {number}: cannot be read"))?;
         if bytes.is_empty() {
             return Ok(None);
         }
-        if number == 1 {
-            if let Some((_, name, command)) = REFUSED.iter().find(|(start, ..)| bytes.starts_with(start)) {
-                bail!("stdin is {name}, but lines of text in UTF-8 are read; put `{command} |` before this command");
-            }
-        }
         if bytes.len() > self.longest {
             bail!(
-                "line {number} of stdin has over {} MiB; is it text, with a line feed after each line?",
+                "line {number} of stdin has {} MiB and no line feed; is it text, with a line feed after each line?",
                 self.longest >> 20
             );
         }
         self.lines = number;
-        let line = String::from_utf8(bytes).map_err(|error| error.utf8_error());
-        let line = line.with_context(|| format!("line {number} of stdin: invalid UTF-8"))?;
+        let line = String::from_utf8(bytes).map_err(|error| invalid_utf8("stdin", number, &error.utf8_error()))?;
         if line.contains('\0') {
-            bail!("line {number} of stdin: a NUL byte; this is binary data, damaged, or not UTF-8");
+            bail!("stdin, line {number}: a NUL byte; this is binary data, damaged, or not UTF-8");
         }
         Ok(Some(clean_line(&line).to_string()))
     }
 }
 
-/// Without the line feed, the carriage return before it, and byte-order marks at the start, which concatenated files have at
-/// the start of later lines too.
-fn clean_line(line: &str) -> &str {
-    let line = line.strip_suffix('\n').unwrap_or(line);
-    line.strip_suffix('\r').unwrap_or(line).trim_start_matches('\u{feff}')
+/// Why input that begins with these bytes is not read; nothing where it is text.
+fn refusal(head: &[u8]) -> Option<String> {
+    let (what, remedy) = match Kind::of(head) {
+        Kind::Text => return None,
+        Kind::Packed(packing) => {
+            (format!("{} data", packing.name()), format!("; put `{} -dc |` before this command", packing.command()))
+        }
+        Kind::Other(Other::Text(Encoding(name))) => {
+            (format!("text in {name}"), format!("; put `iconv -f {name} -t UTF-8 |` before this command"))
+        }
+        Kind::Other(Other::Format(name, _)) => (name.to_string(), String::new()),
+    };
+    Some(format!("stdin is {what}, but lines of text in UTF-8 are read{remedy}"))
 }
 
 impl<R: BufRead> Iterator for StdinLines<R> {
@@ -111,12 +111,14 @@ mod tests {
     #[test]
     fn what_is_no_text_is_refused_with_its_line_after_the_lines_before() {
         for (bytes, before, expected) in [
-            (&b"a\nb\xff\nc"[..], 1, "line 2 of stdin: invalid UTF-8"),
-            (b"a\n\nb\0c\n", 2, "line 3 of stdin: a NUL byte"),
+            (&b"a\nb\xff\nc"[..], 1, "stdin, line 2: invalid UTF-8"),
+            (b"a\n\nb\0c\n", 2, "stdin, line 3: a NUL byte"),
             (b"\x1f\x8b\x08\0\n", 0, "stdin is gzip"),
-            (b"BZh91AY", 0, "stdin is bzip2"),
+            (b"BZh91AY&SY\x01\x02", 0, "stdin is bzip2"),
             (b"\x28\xb5\x2f\xfd\n", 0, "stdin is zstd"),
             (b"\xff\xfea\0\n\0", 0, "`iconv -f UTF-16 -t UTF-8 |`"),
+            (b"h\0a\0l\0l\0o\0\n\0", 0, "stdin is text in UTF-16LE"),
+            (b"PK\x03\x04\n", 0, "stdin is a zip archive"),
         ] {
             let (lines, error) = lines(bytes);
             let error = error.unwrap_or_default();
@@ -124,6 +126,6 @@ mod tests {
         }
         let (read, error) = lines(format!("a\n{}", "x".repeat((1 << 20) + 1)).as_bytes());
         assert_eq!(read, ["a"]);
-        assert!(error.unwrap_or_default().starts_with("line 2 of stdin has over 1 MiB"));
+        assert!(error.unwrap_or_default().starts_with("stdin, line 2: over 1 MiB"));
     }
 }

@@ -443,43 +443,6 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_a_blank_are_learned_from_and_encoded_in_pieces() {
-        // Letters that hardly repeat, so that many merges are made; a quadratic trainer would take many minutes here.
-        let letters = |count: u64| -> String {
-            let mut state = 1u64;
-            let mut letter = || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                char::from(b'a' + (state >> 33) as u8 % 26)
-            };
-            (0..count).map(|_| letter()).collect()
-        };
-        let long = letters(600_000);
-        let texts =
-            [long, " ".repeat(600_000), "7".repeat(600_000), "語".repeat(200_000), "👩\u{200d}🔬".repeat(50_000)];
-        let tokenizer = Tokenizer::train(&Rows::single(texts.to_vec()), 1000).unwrap();
-        assert_eq!(tokenizer.size(), 1000);
-        for text in texts {
-            let ids = tokenizer.encode(&text).unwrap();
-            assert!(ids.len() < text.len());
-            assert!(tokenizer.decode(&ids).unwrap() == text, "{:?} …", text.chars().next());
-        }
-        // No token is longer than a piece.
-        let longest =
-            (0..1000).filter_map(|id| tokenizer.inner.id_to_token(id)).map(|token| token.chars().count()).max();
-        assert!(longest <= Some(4 * pre_tokens::LONGEST), "{longest:?}");
-    }
-
-    #[test]
-    fn a_text_of_many_parts_is_learned_from_whole() {
-        let line: String = (0..60_000).map(|n| format!("word{} of, the line's end ", n % 977)).collect();
-        assert!(line.len() > PART_BYTES);
-        let words: Vec<String> = line.split_inclusive("end ").map(|part| part.trim_end().to_string()).collect();
-        let [whole, parts] = [vec![line.trim_end().to_string()], words];
-        let train = |texts: Vec<String>| Tokenizer::train(&Rows::single(texts), 700).unwrap();
-        assert_eq!(train(whole).json, train(parts).json);
-    }
-
-    #[test]
     fn a_vocabulary_without_room_for_bytes_is_refused() {
         let message = Tokenizer::train(&rows(), 259).unwrap_err().to_string();
         assert_eq!(message, "data.vocabulary = 259 is too small: 4 special tokens and 256 bytes need at least 260");
