@@ -43,7 +43,7 @@ impl<R: BufRead> StdinLines<R> {
         }
         if bytes.len() > self.longest {
             bail!(
-                "line {number} of stdin has {} MiB and no line feed; is it text, with a line feed after each line?",
+                "stdin, line {number}: over {} MiB without a line feed; is it text, with a line feed after each line?",
                 self.longest >> 20
             );
         }
