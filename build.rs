@@ -76,7 +76,7 @@ fn compile(libtorch: &Path) {
         }
         libraries.push(name);
     };
-    let glue = ["autograd.cpp", "device.cpp"];
+    let glue = ["autograd.cpp", "device.cpp", "terminate.cpp"];
     let kernels = [
         "adam.cpp",
         "attention_forward.cpp",

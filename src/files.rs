@@ -6,6 +6,7 @@
 //! part in that decision, because numbers are reused and hosts or containers that share a folder count on their own. Where the
 //! file system has no locks, temporaries are never deleted.
 
+use crate::interrupt;
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -176,6 +177,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = folder_of(path);
     fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
     let writing = || format!("{}: cannot write; what was there is kept", path.display());
+    let _whole = interrupt::hold();
     let temporary = Temporary::file(path).with_context(writing)?;
     (&temporary.handle).write_all(bytes).and_then(|()| temporary.handle.sync_all()).with_context(writing)?;
     temporary.rename(path).with_context(writing)?;

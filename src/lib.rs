@@ -21,6 +21,7 @@ pub mod metric;
 pub mod model;
 pub mod native;
 pub mod origin;
+pub mod out_of_memory;
 pub mod report;
 pub mod sealed;
 pub mod task;

@@ -8,7 +8,7 @@ use crate::data::official_catalog;
 use crate::error::tell_interrupt;
 use crate::interrupt;
 use crate::report::number::thousands;
-use anyhow::{bail, Context};
+use anyhow::bail;
 
 /// Options of `data`.
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Verb::Fetch { names } => {
             // All names are looked at before the first download.
             let corpora = names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?.concat();
-            interrupt::listen().context("cannot listen for Ctrl-C")?;
+            interrupt::listen();
             let mut incomplete = Vec::new();
             for corpus in corpora {
                 let whole = corpus.fetch().map_err(|error| {

@@ -13,7 +13,6 @@ use crate::error::tell_interrupt;
 use crate::experiment::{self, DataConfig, Problems, Run, TaskKind};
 use crate::interrupt;
 use crate::report::number::thousands;
-use anyhow::Context;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +43,7 @@ struct Inspection {
 /// Reads the data of an experiment, and prints what they are: once, or for each variant that has other data.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let mut inspections = Vec::new();
-    interrupt::listen().context("cannot listen for Ctrl-C")?;
+    interrupt::listen();
     for section in sections(&args.experiment)? {
         let inspection = section.inspect().map_err(|error| {
             tell_interrupt(error, || "splits that are ready are kept; the same command goes on from there".into())

@@ -66,6 +66,7 @@ impl Cli {
     /// Runs the subcommand that was typed.
     pub fn run(self) -> anyhow::Result<()> {
         crate::native::wanted_instructions().map_err(anyhow::Error::msg)?;
+        crate::native::wanted_kernels().map_err(anyhow::Error::msg)?;
         match self.command {
             Command::Run(args) => run::run(args),
             Command::Validate(args) => validate::run(args),

@@ -273,7 +273,9 @@ fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
             Ok(result) => return Ok(result),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                thread.join().ok();
+                if let Err(panic) = thread.join() {
+                    std::panic::resume_unwind(panic);
+                }
                 bail!("a thread ended without a result");
             }
         }

@@ -13,6 +13,7 @@ use super::cpu_layer::{joined, norm, packed, CpuLayer, Group, Scratch};
 use super::decoder::{Decoder, Memory};
 use super::embedding::Embedding;
 use super::ModelError;
+use crate::native;
 use crate::native::decode::{attend_memory, floats, likeliest, Mode, Norm, Packed};
 use tch::{Device, Kind};
 
@@ -109,13 +110,13 @@ impl CpuEmbedding {
 }
 
 impl CpuDecoder {
-    /// None for weights that are not float32 on the CPU, and for a mix whose functions have no form that the kernels know.
+    /// None for weights that are not float32 on the CPU, where the kernels are off, and for a mix whose functions have no form that the kernels know.
     ///
     /// # Errors
     /// LibTorch's.
     pub fn new(embedding: &Embedding, decoder: &Decoder) -> Result<Option<CpuDecoder>, ModelError> {
         let table = &embedding.table;
-        if table.kind() != Kind::Float || table.device() != Device::Cpu {
+        if table.kind() != Kind::Float || !native::takes(table.device(), table.kind()) {
             return Ok(None);
         }
         let mut layers = Vec::with_capacity(decoder.layers.len());

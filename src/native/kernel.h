@@ -26,7 +26,7 @@ namespace {
 // Nothing is thrown: the callers are Rust, and threads that nobody could hand an error to; and an error's
 // exit code is 1, where an abort would leave a core dump.
 [[noreturn]] inline void fail(const char* why) {
-  std::fprintf(stderr, "error: %s\n", why);
+  std::fprintf(stderr, "error: %s\n  results and checkpoints written so far are kept\n", why);
   std::_Exit(1);
 }
 
@@ -35,7 +35,7 @@ template <typename T>
 T* allocate(int64_t count) {
   void* memory = nullptr;
   if (posix_memalign(&memory, 64, static_cast<size_t>(count < 1 ? 1 : count) * sizeof(T)) != 0) {
-    fail("a kernel got no memory: a smaller model or train.batch_tokens takes less");
+    fail("out of memory: a kernel got none\n  try a smaller train.batch_tokens with a larger train.accumulate, or a smaller model");
   }
   return static_cast<T*>(memory);
 }

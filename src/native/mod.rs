@@ -37,8 +37,10 @@ pub mod feed_forward;
 pub mod linear;
 pub mod norm;
 
+use crate::out_of_memory::first_line;
 use std::ffi::{c_char, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::OnceLock;
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -154,7 +156,7 @@ unsafe extern "C" fn call(
         }
         Ok(Ok(made)) => format!("{} gradients were made for {} inputs", made.len(), closure.inputs),
         Ok(Err(error)) => error.to_string(),
-        Err(_) => "a gradient function panicked".to_string(),
+        Err(panic) => format!("a gradient function panicked: {}", first_line(panic.as_ref())),
     };
     let message = message.replace('\0', " ");
     // SAFETY: length and bytes are those of the message; calloc leaves the 0 at its end. Freed by the node.
@@ -178,9 +180,49 @@ pub fn random() -> u64 {
     unsafe { synthesizer_random() }
 }
 
-/// Whether the kernels take tensors of this device and kind.
+/// Whether the kernels take tensors of this device and kind, and are on ([`kernels_are_on`]). All else is LibTorch's.
 pub fn takes(device: Device, kind: Kind) -> bool {
-    device == Device::Cpu && matches!(kind, Kind::Float | Kind::Double)
+    device == Device::Cpu && matches!(kind, Kind::Float | Kind::Double) && kernels_are_on()
+}
+
+/// The environment's variable that turns the kernels off (`off`; `on` is the default). Everything is then computed on the
+/// CPU as it is on a GPU, so that tests without a GPU reach that code.
+pub const KERNELS_VARIABLE: &str = "SYNTHESIZER_KERNELS";
+
+/// Whether the environment leaves the kernels on.
+///
+/// # Errors
+/// [`KERNELS_VARIABLE`] is neither `on` nor `off`.
+pub fn wanted_kernels() -> Result<bool, String> {
+    match std::env::var_os(KERNELS_VARIABLE) {
+        None => Ok(true),
+        Some(wanted) if wanted == "on" => Ok(true),
+        Some(wanted) if wanted == "off" => Ok(false),
+        Some(wanted) => Err(format!("{KERNELS_VARIABLE} is {wanted:?}: it takes `on` or `off`")),
+    }
+}
+
+/// 0 before the first question, then 1 (off) or 2 (on).
+static KERNELS: AtomicU8 = AtomicU8::new(0);
+
+/// Whether the CPU's kernels are used, by [`use_kernels`] or else by the environment.
+///
+/// # Panics
+/// If the environment's word is neither, which the command line has looked for before.
+pub fn kernels_are_on() -> bool {
+    match KERNELS.load(Ordering::Relaxed) {
+        0 => {
+            let on = wanted_kernels().unwrap_or_else(|why| panic!("{why}"));
+            use_kernels(on);
+            on
+        }
+        state => state == 2,
+    }
+}
+
+/// Turns the kernels on or off for the whole process. Tensors and graphs that were made before stay as they are.
+pub fn use_kernels(on: bool) {
+    KERNELS.store(if on { 2 } else { 1 }, Ordering::Relaxed);
 }
 
 /// Parts into which work on so many elements is cut where each part adds up sums of its own: one a thread, if that is worth a

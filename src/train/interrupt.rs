@@ -1,7 +1,6 @@
 //! When training stops: at Ctrl-C, after the step at hand, or after a number of steps.
 
 use crate::interrupt;
-use anyhow::{Context, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -18,13 +17,7 @@ impl Default for Interrupt {
 }
 
 impl Interrupt {
-    /// Listens for Ctrl-C and SIGTERM for the rest of the process.
-    pub fn listen(self) -> Result<Self> {
-        interrupt::listen().context("cannot listen for Ctrl-C")?;
-        Ok(self)
-    }
-
-    /// Stops by itself after `steps` steps, as if somebody had asked.
+    /// Stops by itself after `steps` steps, as if the user had asked.
     pub fn after(steps: u64) -> Self {
         Self { steps_left: Arc::new(AtomicU64::new(steps)) }
     }

@@ -1,6 +1,8 @@
-//! The peak of a process's memory, by Linux's high-water mark.
+//! Memory of the process and of the machine: peaks by Linux's high-water mark, and how much there is.
 
+use crate::native;
 use std::io::Write;
+use tch::Device;
 
 /// Runs `work` and returns its value, and how many bytes the resident memory rose above what it was before; `None` where the system does not
 /// tell (not Linux, or /proc closed), or where the memory in question is not the process's (CUDA: the caller does not ask).
@@ -21,6 +23,25 @@ pub fn peak_above<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Optio
         _ => None,
     };
     Ok((value, peak))
+}
+
+/// Bytes that a process may take on a device: of CUDA the device's memory, of the CPU the machine's, or the process's own
+/// limit (`ulimit -v`) where that is less. `None` where the system does not tell.
+pub fn available(device: Device) -> Option<u64> {
+    if device != Device::Cpu {
+        return native::device::memory(device).map(|memory| memory.total);
+    }
+    let text = std::fs::read_to_string("/proc/meminfo").ok();
+    let machine = text.as_deref().and_then(|text| kilobytes(text, "MemTotal:"));
+    machine.into_iter().chain(limit()).min()
+}
+
+/// The limit of the process's address space, where there is one.
+fn limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes to the structure that it is given.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
+    (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// Lets the allocator keep large blocks that were freed: a training step takes the same ones again and again, and getting
@@ -53,7 +74,11 @@ fn reset() -> bool {
 
 /// Bytes of an entry of /proc/self/status, which is given in kB of 1024.
 fn status(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    kilobytes(&std::fs::read_to_string("/proc/self/status").ok()?, name)
+}
+
+/// Bytes of an entry of such a text.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }

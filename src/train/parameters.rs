@@ -3,7 +3,7 @@
 use crate::attention::is_bias_or_mixing;
 use crate::native;
 use std::collections::BTreeMap;
-use tch::{nn, Device, Kind, TchError, Tensor};
+use tch::{nn, Kind, TchError, Tensor};
 
 /// Two flat tensors of which every trainable variable and its gradient are views.
 ///
@@ -102,7 +102,7 @@ impl Scalar {
     /// The sum with a tensor of one element, in float64; added up where that is. Errors: LibTorch's.
     pub fn plus(&self, tensor: &Tensor) -> Result<Scalar, TchError> {
         match self {
-            Scalar::Number(value) if tensor.device() == Device::Cpu => {
+            Scalar::Number(value) if native::takes(tensor.device(), tensor.kind()) => {
                 Ok(Scalar::Number(value + tensor.f_double_value(&[])?))
             }
             Scalar::Number(value) => {

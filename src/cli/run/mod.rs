@@ -10,6 +10,7 @@ use crate::data;
 use crate::error::Outcome;
 use crate::experiment::Mix;
 use crate::files;
+use crate::interrupt;
 use crate::terminal::{say, tell};
 use crate::train::device::{self, DeviceChoice};
 use crate::train::interrupt::Interrupt;
@@ -85,6 +86,7 @@ pub fn run(args: Args) -> Result<()> {
     if args.dry_run {
         return Ok(());
     }
+    interrupt::listen();
     if args.fresh {
         fresh::start_again(&wanted)?;
     }
@@ -105,7 +107,7 @@ pub fn run(args: Args) -> Result<()> {
     if !is_child {
         tell(&format!("{waiting} to train on {}, {} threads", device::name(device), tch::get_num_threads()));
     }
-    let interrupt = Interrupt::after(args.stop_after.unwrap_or(u64::MAX)).listen()?;
+    let interrupt = Interrupt::after(args.stop_after.unwrap_or(u64::MAX));
     let mut failed = Vec::new();
     let mut held = Vec::new();
     // A run that another process holds is tried again as long as others were trained in the meantime.
@@ -118,7 +120,7 @@ pub fn run(args: Args) -> Result<()> {
                 if failed.contains(&name) {
                     continue;
                 }
-                match train::train(planned, device, &args, &interrupt) {
+                match train::train_or_fail(planned, device, &args, &interrupt) {
                     Ok(Ended::Before) => {}
                     Ok(Ended::Held) => held.push(planned.name.as_str()),
                     Ok(Ended::Now) => {
@@ -127,7 +129,7 @@ pub fn run(args: Args) -> Result<()> {
                             wanted.write_csv(Some(planned))?;
                         }
                     }
-                    // one run that diverges doesn't take the others with it
+                    // A run that diverges or runs out of memory does not end the others.
                     Err(error) if matches!(error.downcast_ref(), Some(Outcome::Failed(_))) && waiting > 1 => {
                         tell(&format!("error: {error}"));
                         failed.push(name);

@@ -5,10 +5,12 @@ use super::train::Ended;
 use super::{close, folder, Args};
 use crate::error::Outcome;
 use crate::experiment::PlannedRun;
+use crate::interrupt;
 use crate::terminal::tell;
 use crate::train::interrupt::Interrupt;
 use crate::train::standing::Standing;
 use anyhow::{bail, Context, Result};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +35,7 @@ pub(super) fn run(args: &Args, all: &[Wanted], device: Device) -> Result<()> {
         "{} to train, {jobs} at a time with {threads} threads each, resumed runs with as many as before",
         queue.len()
     ));
-    let interrupt = Interrupt::default().listen()?;
+    let interrupt = Interrupt::default();
     let program = std::env::current_exe().context("cannot find this program to start it again")?;
     let mut failures = Vec::new();
     // A run that another process holds is tried again as long as others were trained in the meantime.
@@ -127,7 +129,9 @@ fn child(
     // LibTorch's pool is made by then with as many threads as OpenMP says
     command.env("OMP_NUM_THREADS", threads.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
     bind(&mut command);
-    let mut process = command.spawn().with_context(|| format!("{}: cannot start", planned.name))?;
+    let mut process = command
+        .spawn()
+        .map_err(|error| Outcome::Failed(format!("{}: cannot start another process: {error}", planned.name)))?;
     let mut told = false;
     let status = loop {
         if let Some(status) = process.try_wait().with_context(|| format!("{}: lost", planned.name))? {
@@ -139,11 +143,20 @@ fn child(
         }
         std::thread::sleep(Duration::from_millis(50));
     };
-    match status.code() {
-        Some(0) => Ok(()),
-        Some(130) => Err(Outcome::Interrupted(format!("{} is saved; the same command goes on", planned.name)).into()),
-        Some(2) => bail!("{}: see its message above", planned.name),
-        _ => Err(Outcome::Failed(format!("{}: ended with {status}; see its message above", planned.name)).into()),
+    let name = &planned.name;
+    let saved = || Err(Outcome::Interrupted(format!("{name} is saved; the same command goes on")).into());
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(130), _) => saved(),
+        (Some(2), _) => bail!("{name}: see its message above"),
+        // Before the child could handle signals: nothing was under way.
+        (_, Some(libc::SIGINT | libc::SIGTERM | libc::SIGHUP)) => saved(),
+        (_, Some(libc::SIGKILL)) => Err(Outcome::Failed(format!(
+            "{name}: was killed; the kernel does that when memory runs out. Run fewer --jobs, or halve train.batch_tokens and \
+             double train.accumulate"
+        ))
+        .into()),
+        _ => Err(Outcome::Failed(format!("{name}: ended with {status}; see its message above")).into()),
     }
 }
 
@@ -154,10 +167,11 @@ fn bind(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
     #[cfg(target_os = "linux")]
-    // SAFETY: prctl is async-signal-safe, and nothing else is done between fork and exec.
+    // SAFETY: prctl and sigprocmask are async-signal-safe, and nothing else is done between fork and exec.
     unsafe {
         command.pre_exec(|| {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            interrupt::block_in_child();
             Ok(())
         });
     }

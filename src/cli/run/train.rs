@@ -1,13 +1,16 @@
 //! One run, from data to result.
 
 use super::{folder, plan, Args};
-use crate::error::tell_interrupt;
+use crate::error::{memory_cause, tell_interrupt, Outcome};
 use crate::experiment::PlannedRun;
 use crate::files::write_atomically;
+use crate::native;
+use crate::out_of_memory;
 use crate::task;
 use crate::terminal::{command_line, tell};
 use crate::train::device;
 use crate::train::interrupt::Interrupt;
+use crate::train::memory;
 use crate::train::outcome::{self, Circumstances};
 use crate::train::progress::{clock, Progress};
 use crate::train::standing::{self, Standing};
@@ -28,11 +31,53 @@ pub(super) enum Ended {
     Held,
 }
 
+/// [`train`], where lack of memory is a failure of this run alone: the next run may need less.
+pub(super) fn train_or_fail(
+    planned: &PlannedRun,
+    device: Device,
+    args: &Args,
+    interrupt: &Interrupt,
+) -> Result<Ended> {
+    let trained = out_of_memory::caught(|| train(planned, device, args, interrupt));
+    let why = match trained {
+        Ok(Ok(ended)) => return Ok(ended),
+        Ok(Err(error)) => match memory_cause(&error) {
+            Some(why) => why,
+            None => return Err(error),
+        },
+        Err(why) => why,
+    };
+    // Now that everything of the run is freed: the next one starts with all of the device.
+    native::device::forget_peak(device);
+    Err(Outcome::Failed(no_memory(planned, device, &why)).into())
+}
+
+/// The message of a run that ran out of memory: sizes, and what to change.
+fn no_memory(planned: &PlannedRun, device: Device, why: &str) -> String {
+    let settings = &planned.run.train;
+    let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let model = task::count_parameters(&planned.run).map_or(String::new(), |(_, total)| {
+        // The value, its gradient and two moments, in float32.
+        format!("; the model has {total} parameters ({} with gradients and Adam's moments)", gigabytes(16 * total))
+    });
+    let there = memory::available(device)
+        .map_or(String::new(), |bytes| format!("; {} has {}", device::name(device), gigabytes(bytes)));
+    format!(
+        "{}: out of memory ({why}). A step takes train.batch_tokens = {} tokens per side at a time, train.accumulate = {} times{model}{there}. \
+         Halve train.batch_tokens and double train.accumulate, which leaves the steps' size as it is, or take a smaller model",
+        planned.name, settings.batch_tokens, settings.accumulate
+    )
+}
+
 /// Trains a run that is not done, and writes its `metrics.json`.
-pub(super) fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrupt) -> Result<Ended> {
+fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrupt) -> Result<Ended> {
     let run = &planned.run;
     if matches!(plan::standing(planned)?.standing, Standing::Done(_)) {
         return Ok(Ended::Before);
+    }
+    if interrupt.asked() {
+        let what = format!("{} is not started yet; the same command starts it", planned.name);
+        return Err(Outcome::Interrupted(what).into());
     }
     let Some(_lock) = folder::lock(planned)? else {
         tell(&format!("{}: another process trains this run", planned.name));
