@@ -289,7 +289,8 @@ pub enum Precision {
     /// float32.
     #[default]
     Float32,
-    /// Products in bfloat16; weights, sums, norms, losses and the optimizer stay float32 (mixed precision). For CUDA only.
+    /// Products of training steps in bfloat16; weights, sums, norms, losses and the optimizer stay float32 (mixed precision), and
+    /// so do dev losses and decoding. For CUDA only.
     Bfloat16,
 }
 
@@ -327,6 +328,10 @@ pub struct TrainConfig {
     /// of it, so that one file serves both.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tf32: bool,
+    /// Whether training on CUDA repeats to the bit on the same device and driver, at the cost of speed and memory. On the CPU it
+    /// always does, and the key changes nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub deterministic: bool,
     /// Steps between lines of log.csv.
     pub log_every: u64,
     /// Steps between evaluations on dev, each with a checkpoint.

@@ -83,6 +83,7 @@ pub fn train(task: TaskKind, schedule: Schedule) -> TrainConfig {
         clip_norm: 0.0,                                             // off
         precision: Precision::Float32,
         tf32: false,
+        deterministic: false,
         log_every: 100,
         evaluate_every: 1000,
         select: Select::Best,

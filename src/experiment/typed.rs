@@ -47,7 +47,7 @@ section! {
     TrainToml over TrainConfig {
         steps: u64, batch_tokens: usize, accumulate: usize, schedule: Schedule, learning_rate: f64, warmup: u64,
         beta1: f64, beta2: f64, epsilon: f64, weight_decay: f64, label_smoothing: f64, clip_norm: f64, precision: Precision,
-        tf32: bool, log_every: u64, evaluate_every: u64, select: Select, average: usize,
+        tf32: bool, deterministic: bool, log_every: u64, evaluate_every: u64, select: Select, average: usize,
     }
 }
 section! {

@@ -20,3 +20,4 @@ pub mod step;
 pub mod tensorboard;
 pub mod threads;
 pub mod trainer;
+pub mod watch;

@@ -43,6 +43,7 @@ pub(crate) mod tests {
             clip_norm: 0.0,
             precision: Precision::Float32,
             tf32: false,
+            deterministic: false,
             log_every: 1,
             evaluate_every: 1,
             select: Select::Last,

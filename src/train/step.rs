@@ -4,7 +4,7 @@ use super::adam::Adam;
 use super::parameters::{FlatParameters, Scalar};
 use super::schedule::learning_rate;
 use crate::experiment::{Precision, Run};
-use crate::native::device::{allow_tf32, with_bfloat16};
+use crate::native::device::{allow_tf32, choose_attention, only_deterministic, with_bfloat16};
 use crate::task::Task;
 use anyhow::{Context, Result};
 use std::ops::AddAssign;
@@ -63,29 +63,40 @@ impl AddAssign for Phases {
     }
 }
 
-/// A loss or a gradient that is no number: what, and at which step.
+/// A loss or a gradient that is not finite: what, and at which step.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Diverged(pub String);
 
 impl<'a> TrainingStep<'a> {
-    /// Moves the task's parameters into flat buffers; the moments are zero. Tells LibTorch how exact products are to be.
+    /// Moves the task's parameters into flat buffers; the moments are zero. Tells LibTorch how exact products are to be, and
+    /// which kernels attention may take.
     pub fn new(run: &'a Run, task: &'a dyn Task) -> Self {
         allow_tf32(run.train.tf32);
+        choose_attention(run.train.deterministic);
         let parameters = FlatParameters::new(task.variables());
         let adam = Adam::new(&parameters, &run.train);
         Self { run, task, parameters, adam }
     }
 
-    /// Step number `at` (from 1) on batches of training rows, each with its epoch, as if they were one: a function of parameters and moments, the
-    /// rows, the run's seed, `at` and the number of threads.
+    /// Step number `at` (from 1) on batches of training rows, each with its epoch, as if they were one: a function of parameters
+    /// and moments, the rows, the run's seed, `at` and the number of threads, to the bit; on CUDA to the bit only with
+    /// `train.deterministic`.
     ///
-    /// On another device than the CPU nothing waits for the work that is handed out: loss and norm stay there until somebody
-    /// reads them, and the next step's batches are made meanwhile.
+    /// Where the CPU's kernels do not compute, nothing waits for the work that is handed out: loss and norm stay on the device
+    /// until somebody reads them, and the next step's batches are made meanwhile.
+    ///
+    /// `train.precision` concerns the loss and its gradients here; everything else of a run is in float32.
     ///
     /// # Errors
-    /// On the CPU [`Diverged`], with the parameters as they were; those of the task's data and model, and of LibTorch.
+    /// Where the CPU's kernels compute, [`Diverged`], with the parameters as they were; those of the task's data and model, and
+    /// of LibTorch, among which is an operation without a deterministic form on CUDA.
     pub fn step(&mut self, batches: &[(u64, Vec<u32>)], at: u64) -> Result<Stepped> {
+        let strictly = self.run.train.deterministic && self.task.variables().device().is_cuda();
+        only_deterministic(strictly, || self.step_freely(batches, at))
+    }
+
+    fn step_freely(&mut self, batches: &[(u64, Vec<u32>)], at: u64) -> Result<Stepped> {
         let mut clock = Clock(Instant::now());
         let mut phases = Phases::default();
         let tokens: u64 = batches.iter().map(|(_, rows)| self.task.targets(rows)).sum();

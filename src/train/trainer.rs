@@ -12,9 +12,11 @@ use super::progress::Progress;
 use super::step::{Diverged, Stepped, TrainingStep};
 use super::tensorboard::Events;
 use crate::data::rows::sha256_hex;
+use super::watch::{NonFinite, Watch};
 use crate::error::{tell_interrupt, Outcome};
 use crate::experiment::{Run, Select, TaskKind};
 use crate::interrupt;
+use crate::native;
 use crate::task::{DevScore, Metric, Scores, Task};
 use anyhow::{bail, Result};
 use std::collections::BTreeMap;
@@ -59,9 +61,9 @@ pub struct Trained {
     pub step_seconds: f64,
     /// Scoring at the end.
     pub score_seconds: f64,
-    /// How far training (gradients, optimizer and steps; not scoring) took the process's resident memory above that of data
-    /// and model. `None` where the system does not tell, where another device holds the tensors, and of a run that was gone
-    /// on with: the sessions before may have had a higher peak.
+    /// Peak memory of training (gradients, optimizer and steps; not scoring): on the CPU by how much the process's resident
+    /// memory rose above that of data and model, on CUDA all that tensors took, the model's among them. `None` where the system
+    /// does not tell, and for a resumed run: earlier sessions may have had a higher peak.
     pub peak_memory_bytes: Option<u64>,
 }
 
@@ -108,6 +110,8 @@ struct Trainer<'a> {
     interval: Interval,
     /// Losses of steps that the device was not waited for, added up there.
     unread: Option<Tensor>,
+    /// Whether those steps were finite.
+    watch: Watch,
 }
 
 /// The steps since the last log line of this session.
@@ -122,18 +126,21 @@ struct Interval {
 
 /// Trains to the end, from the last checkpoint if there is one, and scores.
 ///
-/// Errors: [`Outcome::Interrupted`] after saving, [`Outcome::Failed`] on a loss that is no number.
+/// # Errors
+/// [`Outcome::Interrupted`] after saving, [`Outcome::Failed`] on a loss that is not finite.
 pub fn train(job: &Job) -> Result<Trained> {
     let assets = assets(job)?;
     let checkpoint = find_checkpoint(job, &assets)?;
     let resumed = checkpoint.is_some();
     let start = if resumed { None } else { Some(AttentionLog::start(job.folder, job.task)?) };
+    native::device::forget_peak(job.task.variables().device());
     let (mut trainer, peak) = memory::peak_above(|| {
         let mut trainer = Trainer::new(job, assets, checkpoint, start)?;
         trainer.run()?;
         anyhow::Ok(trainer)
     })?;
-    let whole_on_cpu = !resumed && job.task.variables().device() == Device::Cpu;
+    let device = job.task.variables().device();
+    let peak = if device == Device::Cpu { peak } else { native::device::memory(device).map(|memory| memory.peak) };
     let (trained_in, stepped_in) = (trainer.state.seconds, trainer.state.step_seconds);
     let scoring = Instant::now();
     let Scores { metrics, notes } = trainer.score().map_err(|error| {
@@ -153,7 +160,7 @@ pub fn train(job: &Job) -> Result<Trained> {
         train_seconds: trained_in,
         step_seconds: stepped_in,
         score_seconds: scoring.elapsed().as_secs_f64(),
-        peak_memory_bytes: peak.filter(|_| whole_on_cpu),
+        peak_memory_bytes: peak.filter(|_| !resumed),
     })
 }
 
@@ -215,6 +222,7 @@ impl<'a> Trainer<'a> {
             started: Instant::now(),
             interval: Interval::default(),
             unread: None,
+            watch: Watch::default(),
         })
     }
 
@@ -311,6 +319,8 @@ impl<'a> Trainer<'a> {
             self.state.batch += 1;
         }
         self.interval.waited += begun.elapsed();
+        let arrived = self.watch.arrived()?;
+        self.check_finite(arrived)?;
         let at = self.state.step + 1;
         let Stepped { loss, tokens, gradient_norm, phases } = match self.training.step(&batches, at) {
             Err(error) => match error.downcast::<Diverged>() {
@@ -324,6 +334,9 @@ impl<'a> Trainer<'a> {
         match loss {
             Scalar::Number(loss) => self.state.log_loss.0 += loss,
             Scalar::Tensor(loss) => {
+                if let Scalar::Tensor(norm) = &gradient_norm {
+                    self.watch.add(at, &loss, norm)?;
+                }
                 self.unread = Some(match self.unread.take() {
                     Some(before) => before.f_add(&loss)?,
                     None => loss,
@@ -344,17 +357,22 @@ impl<'a> Trainer<'a> {
     fn read(&mut self) -> Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let begun = Instant::now();
+        let bad = self.watch.all()?;
         let loss = unread.f_double_value(&[])?;
         let waited = begun.elapsed();
         self.interval.spent += waited;
         self.state.step_seconds += waited.as_secs_f64();
-        if !loss.is_finite() {
-            let at = self.state.step;
-            let what = format!("the loss is {loss} at step {at}, or was at a step since the last log line");
-            return Err(self.diverged(at, &what));
-        }
+        self.check_finite(bad)?;
         self.state.log_loss.0 += loss;
         Ok(())
+    }
+
+    /// The error of a step whose loss or gradient is not finite.
+    fn check_finite(&mut self, bad: Option<NonFinite>) -> Result<()> {
+        match bad {
+            Some(NonFinite { step, what }) => Err(self.diverged(step, &what)),
+            None => Ok(()),
+        }
     }
 
     /// The error of a run that diverged; writes the line by which the report tells it.
