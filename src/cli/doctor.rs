@@ -3,7 +3,9 @@
 use crate::data::{cache_folder, catalog, fetch};
 use crate::error::Outcome;
 use crate::origin;
+use crate::native::device::cuda_version;
 use crate::train::device::{loaded_file, loaded_version, version_fits, Flavour};
+use crate::train::driver::Driver;
 use crate::train::libtorch::NEEDED;
 use serde::Serialize;
 use std::ffi::CString;
@@ -41,6 +43,7 @@ struct Report {
     git_state: &'static str,
     libtorch: LibTorch,
     devices: Vec<Gpu>,
+    driver: Option<Driver>,
     threads: Threads,
     folders: Vec<Folder>,
     corpora: Vec<Corpus>,
@@ -57,6 +60,8 @@ struct LibTorch {
     needed: &'static str,
     flavour: String,
     cuda_devices: usize,
+    /// Major and minor of the CUDA version that it is built with.
+    cuda: Option<(u32, u32)>,
     loaded_from: Option<PathBuf>,
     cudnn: bool,
     mkl: bool,
@@ -112,12 +117,14 @@ impl Report {
                 needed: NEEDED,
                 flavour: flavour.to_string(),
                 cuda_devices: if let Flavour::Cuda { devices } = flavour { devices } else { 0 },
+                cuda: cuda_version(),
                 loaded_from: loaded_file("libtorch_cpu.so"),
                 cudnn: tch::Cuda::cudnn_is_available(),
                 mkl: tch::utils::has_mkl(),
                 openmp: tch::utils::has_openmp(),
             },
             devices: gpus(),
+            driver: Driver::installed(),
             threads: Threads {
                 intra_op: tch::get_num_threads(),
                 inter_op: tch::get_num_interop_threads(),
@@ -141,6 +148,12 @@ impl Report {
             self.problems.push(format!(
                 "LibTorch {found} was loaded, {NEEDED} is needed: unset LD_LIBRARY_PATH, or run `make libtorch build`"
             ));
+        }
+        let fits = self.driver.as_ref().zip(self.libtorch.cuda);
+        let old = fits.and_then(|(driver, needed)| driver.problem(needed));
+        if let Some(old) = old {
+            self.problems.push(format!("{old}: update the driver; until then all runs are on the CPU"));
+            return;
         }
         match flavour {
             Flavour::Cpu if !self.devices.is_empty() => self.notes.push(
@@ -226,6 +239,13 @@ impl Report {
         for (at, gpu) in self.devices.iter().enumerate() {
             let name = if at == 0 { "GPUs" } else { "" };
             line(name, format!("{}, {}, driver {}", gpu.name, gpu.memory, gpu.driver));
+        }
+        if let Some(driver) = &self.driver {
+            let version = driver.version.as_deref().unwrap_or("of an unknown version");
+            let runs = driver.cuda.map_or(String::new(), |(major, minor)| format!(", runs CUDA up to {major}.{minor}"));
+            let built =
+                self.libtorch.cuda.map_or(String::new(), |(major, minor)| format!("; LibTorch has {major}.{minor}"));
+            line("driver", format!("{version}{runs}{built}"));
         }
         let Threads { intra_op, inter_op, cores } = self.threads;
         line("threads", format!("{intra_op} in an operation, {inter_op} between operations; {cores} cores"));

@@ -1,7 +1,8 @@
 //! Where tensors live: `--device auto|cpu|cuda`.
 
-use super::libtorch;
+use super::{driver, libtorch};
 use crate::experiment::Precision;
+use crate::native::device::choose_attention;
 use crate::terminal::tell;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -31,10 +32,19 @@ impl std::fmt::Display for DeviceChoice {
 }
 
 /// The device of a choice. `cuda` never falls back: without a working CUDA device it is an error that says why.
+///
+/// # Errors
+/// No CUDA device that works, for `cuda`.
 pub fn resolve(choice: DeviceChoice) -> anyhow::Result<Device> {
+    choose_attention(false);
     match choice {
         DeviceChoice::Cpu => Ok(Device::Cpu),
-        DeviceChoice::Auto if Cuda::device_count() == 0 => Ok(Device::Cpu),
+        DeviceChoice::Auto if Cuda::device_count() == 0 => {
+            if let Some(problem) = driver::problem() {
+                tell(&format!("warning: {problem}; the CPU is used"));
+            }
+            Ok(Device::Cpu)
+        }
         DeviceChoice::Auto => match probe() {
             Ok(()) => Ok(Device::Cuda(0)),
             Err(error) => {
@@ -49,10 +59,15 @@ pub fn resolve(choice: DeviceChoice) -> anyhow::Result<Device> {
                     "--device cuda: this program was built with the CPU build of LibTorch (`{flavour}`): \
                      build it with `make build DEVICE=cuda`, or use --device cpu"
                 ),
-                Flavour::Cuda { devices: 0 } => anyhow::bail!(
+                Flavour::Cuda { devices: 0 } => match driver::problem() {
+                    Some(problem) => {
+                        anyhow::bail!("--device cuda: {problem}: update the driver, or use --device cpu")
+                    }
+                    None => anyhow::bail!(
                     "--device cuda: LibTorch finds no CUDA device (`{flavour}`): check the NVIDIA driver (nvidia-smi) \
                      and CUDA_VISIBLE_DEVICES, or use --device cpu"
-                ),
+                    ),
+                },
                 Flavour::Cuda { .. } => match probe() {
                     Ok(()) => Ok(Device::Cuda(0)),
                     Err(error) => anyhow::bail!("--device cuda: the device is there but does not work: {error}"),

@@ -4,6 +4,7 @@ pub mod adam;
 pub mod attention_log;
 pub mod checkpoint;
 pub mod device;
+pub mod driver;
 pub mod environment;
 pub mod interrupt;
 pub mod libtorch;
