@@ -1,7 +1,7 @@
-//! The attention layer against the 56 golden files: outputs and gradients, in float64.
+//! The attention layer against the 56 golden files: outputs and gradients, in float64 and float32.
 
 use std::path::PathBuf;
-use synthesizer::cli::parity::{compare, TOLERANCE};
+use synthesizer::cli::parity::{compare, compare_on, Arithmetic, TOLERANCE};
 
 fn files() -> Vec<PathBuf> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
@@ -27,6 +27,20 @@ fn every_golden_file_agrees() {
         // The output, the input's gradient, and at least those of the two projections with their biases.
         assert!(comparison.errors.len() >= 6, "{}: {:?}", file.display(), comparison.errors.keys());
     }
+}
+
+#[test]
+fn every_golden_file_agrees_in_float32_within_its_tolerance() {
+    tch::set_num_threads(1);
+    for file in files() {
+        let comparison = compare_on(&file, tch::Device::Cpu, Arithmetic::Float32).unwrap();
+        let (name, error) = comparison.largest(|_| true);
+        assert!(comparison.agrees(), "{}: {name} differs by {error:e}", file.display());
+        // In float64 no file is this far off: the layer was computed in float32.
+        assert!(error > TOLERANCE, "{}: {error:e}", file.display());
+    }
+    let (_folder, file) = altered(|bytes| overwrite(bytes, "out", 1e-3));
+    assert!(!compare_on(&file, tch::Device::Cpu, Arithmetic::Float32).unwrap().agrees());
 }
 
 /// A golden file with its bytes changed, in a folder that lasts as long as the result.
@@ -124,6 +138,18 @@ fn the_command_prints_errors_and_its_exit_code_tells() {
     let (code, out, error) = parity(&[good.as_os_str(), bad.as_os_str()]);
     assert_eq!((code, error.as_str()), (1, "error: 1 of 2 files differ by more than 1e-9\n"));
     assert!(out.lines().last().unwrap().ends_with("DIFFERS"), "{out}");
+
+    // Another precision, and the CPU's kernels off: plain and composed forms alone.
+    let (code, out, _) =
+        parity(&["--device".as_ref(), "cpu".as_ref(), "--precision=float32".as_ref(), good.as_os_str()]);
+    assert_eq!(code, 0, "{out}");
+    let off = std::process::Command::new(env!("CARGO_BIN_EXE_synthesizer"))
+        .args(["parity".as_ref(), good.as_os_str()])
+        .env("SYNTHESIZER_KERNELS", "off")
+        .status();
+    assert_eq!(off.unwrap().code(), Some(0));
+    let (code, _, error) = parity(&["--precision=bfloat16".as_ref(), good.as_os_str()]);
+    assert!(code == 2 && error.contains("--device cuda"), "{error}");
 
     let (code, _, error) = parity(&["nowhere.safetensors".as_ref()]);
     assert_eq!(code, 2);

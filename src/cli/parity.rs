@@ -3,6 +3,8 @@
 use crate::attention::{AttentionConfig, Form, Mixing, SelfAttention};
 use crate::error::Outcome;
 use crate::experiment::Mix;
+use crate::native::{self, device};
+use crate::train::device::{self as devices, DeviceChoice};
 use anyhow::{bail, Context};
 use safetensors::{Dtype, SafeTensors};
 use serde::Serialize;
@@ -14,6 +16,44 @@ use tch::{no_grad, Device, Kind, Tensor};
 /// The largest difference that counts as agreement, in float64.
 pub const TOLERANCE: f64 = 1e-9;
 
+/// The number format in which a layer is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Arithmetic {
+    /// float64
+    #[default]
+    Float64,
+    /// float32
+    Float32,
+    /// float32 whose products are rounded to TF32, on CUDA
+    Tf32,
+    /// float32 with products in bfloat16, on CUDA, as `train.precision = "bfloat16"` has them
+    Bfloat16,
+}
+
+impl Arithmetic {
+    /// The largest differences that count as agreement, of outputs and of gradients. In float64 they are absolute; in the
+    /// others the golden file's largest number counts as 1 if it is larger.
+    pub fn tolerances(self) -> [f64; 2] {
+        match self {
+            Arithmetic::Float64 => [TOLERANCE, TOLERANCE],
+            Arithmetic::Float32 => [1e-5, 1e-4],
+            Arithmetic::Tf32 | Arithmetic::Bfloat16 => [2e-2, 2e-2],
+        }
+    }
+
+    fn kind(self) -> Kind {
+        if self == Arithmetic::Float64 {
+            Kind::Double
+        } else {
+            Kind::Float
+        }
+    }
+
+    fn is_for_cuda(self) -> bool {
+        matches!(self, Arithmetic::Tf32 | Arithmetic::Bfloat16)
+    }
+}
+
 /// Options of `parity`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,6 +63,12 @@ pub struct Args {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+    /// Where to compute
+    #[arg(long, value_enum, default_value_t = DeviceChoice::Cpu)]
+    device: DeviceChoice,
+    /// The number format to compute in, which sets the tolerance
+    #[arg(long, value_enum, default_value_t)]
+    precision: Arithmetic,
 }
 
 /// How far a layer is from its golden file.
@@ -32,9 +78,11 @@ pub struct Comparison {
     pub file: PathBuf,
     /// Its mix.
     pub mix: String,
-    /// The largest absolute difference in `out` and in each `grad.NAME`, by that name, over the plain, the composed and the
-    /// fused form.
+    /// The largest difference in `out` and in each `grad.NAME`, by that name, over all forms that the device has: the plain
+    /// one, the composed one, and on the CPU, unless its kernels are off, the fused one.
     pub errors: BTreeMap<String, f64>,
+    #[serde(skip)]
+    tolerances: [f64; 2],
 }
 
 impl Comparison {
@@ -44,17 +92,26 @@ impl Comparison {
         errors.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).unwrap_or(("nothing", 0.0))
     }
 
-    /// Whether every error is within [`TOLERANCE`].
+    /// Whether every error is within its tolerance.
     pub fn agrees(&self) -> bool {
-        self.errors.values().all(|error| *error <= TOLERANCE)
+        let [output, gradient] = self.tolerances;
+        self.errors.iter().all(|(name, error)| *error <= if name == "out" { output } else { gradient })
     }
 }
 
-/// Runs the subcommand. Errors: a file that can't be compared (exit code 2), one that differs (1).
+/// Runs the subcommand.
+///
+/// # Errors
+/// A device or a file that cannot be compared (exit code 2), a file that differs (1).
 pub fn run(args: Args) -> anyhow::Result<()> {
+    let device = devices::resolve(args.device)?;
+    if args.precision.is_for_cuda() && device == Device::Cpu {
+        bail!("--precision tf32 and bfloat16 are for CUDA: add --device cuda, or compare in float32");
+    }
     // Golden layers are far too small to share out between threads.
     tch::set_num_threads(1);
-    let comparisons = args.files.iter().map(|file| compare(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let comparisons =
+        args.files.iter().map(|file| compare_on(file, device, args.precision)).collect::<anyhow::Result<Vec<_>>>()?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&comparisons.iter().map(json).collect::<Vec<_>>())?);
     } else {
@@ -71,7 +128,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let wrong = comparisons.iter().filter(|comparison| !comparison.agrees()).count();
     if wrong > 0 {
         let all = comparisons.len();
-        return Err(Outcome::Failed(format!("{wrong} of {all} files differ by more than {TOLERANCE:e}")).into());
+        let [output, gradient] = args.precision.tolerances();
+        let bound =
+            if output == gradient { format!("{output:e}") } else { format!("{output:e} (gradients: {gradient:e})") };
+        return Err(Outcome::Failed(format!("{wrong} of {all} files differ by more than {bound}")).into());
     }
     Ok(())
 }
@@ -82,19 +142,32 @@ fn json(comparison: &Comparison) -> serde_json::Value {
         "file": comparison.file,
         "mix": comparison.mix,
         "agrees": comparison.agrees(),
-        "tolerance": TOLERANCE,
+        "tolerance": comparison.tolerances[0],
+        "gradient_tolerance": comparison.tolerances[1],
         "largest": { "name": name, "error": error },
         "errors": comparison.errors,
     })
 }
 
-/// Runs the layer of one golden file in float64 on the CPU. Errors: the file can't be read, or lacks something that a
-/// golden file has, or holds weights that its mix has no place for.
+/// Runs the layer of one golden file in float64 on the CPU.
+///
+/// # Errors
+/// As [`compare_on`].
 pub fn compare(file: &Path) -> anyhow::Result<Comparison> {
+    compare_on(file, Device::Cpu, Arithmetic::Float64)
+}
+
+/// Runs the layer of one golden file.
+///
+/// # Errors
+/// The file cannot be read, lacks something that a golden file has, or holds weights that its mix has no place for.
+pub fn compare_on(file: &Path, device: Device, arithmetic: Arithmetic) -> anyhow::Result<Comparison> {
     let bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
     let golden = Golden::read(&bytes).with_context(|| format!("{} is not a golden file", file.display()))?;
-    let errors = golden.errors().with_context(|| format!("{} can't be compared", file.display()))?;
-    Ok(Comparison { file: file.to_path_buf(), mix: golden.mix.to_string(), errors })
+    device::allow_tf32(arithmetic == Arithmetic::Tf32);
+    let errors = golden.errors(device, arithmetic).with_context(|| format!("{} can't be compared", file.display()))?;
+    let tolerances = arithmetic.tolerances();
+    Ok(Comparison { file: file.to_path_buf(), mix: golden.mix.to_string(), errors, tolerances })
 }
 
 struct Golden {
@@ -150,10 +223,11 @@ impl Golden {
     }
 
     /// The largest over all forms.
-    fn errors(&self) -> anyhow::Result<BTreeMap<String, f64>> {
+    fn errors(&self, device: Device, arithmetic: Arithmetic) -> anyhow::Result<BTreeMap<String, f64>> {
         let mut largest: BTreeMap<String, f64> = BTreeMap::new();
-        for form in [Form::Plain, Form::Composed, Form::Fused] {
-            for (name, error) in self.errors_of(form)? {
+        let fused = native::takes(device, arithmetic.kind()).then_some(Form::Fused);
+        for form in [Form::Plain, Form::Composed].into_iter().chain(fused) {
+            for (name, error) in self.errors_of(form, device, arithmetic)? {
                 let before = largest.entry(name).or_insert(0.0);
                 if error.abs().total_cmp(&before.abs()).is_gt() {
                     *before = error;
@@ -163,9 +237,9 @@ impl Golden {
         Ok(largest)
     }
 
-    fn errors_of(&self, form: Form) -> anyhow::Result<BTreeMap<String, f64>> {
-        let mut store = VarStore::new(Device::Cpu);
-        store.set_kind(Kind::Double);
+    fn errors_of(&self, form: Form, device: Device, arithmetic: Arithmetic) -> anyhow::Result<BTreeMap<String, f64>> {
+        let mut store = VarStore::new(device);
+        store.set_kind(arithmetic.kind());
         let layer = SelfAttention::new(&store.root(), &self.config)?.with_form(form);
         let variables = store.variables();
         for (name, variable) in &variables {
@@ -180,14 +254,17 @@ impl Golden {
 
         let x = self.tensors.get("x").context("it has no tensor `x`")?;
         let [batch, length, width] = x.size()[..] else { bail!("`x` has shape {:?}, not [B, L, d]", x.size()) };
-        let x = x.copy().set_requires_grad(true);
+        let like = (arithmetic.kind(), device);
+        let x = x.to_device(device).to_kind(like.0).copy().set_requires_grad(true);
         let lengths = self.tensor("lengths", &[batch])?;
         let padding = Tensor::arange(length, (Kind::Int64, Device::Cpu)).ge_tensor(&lengths.unsqueeze(1));
-        let padding = (padding.any().int64_value(&[]) != 0).then_some(padding);
-        let out = layer.forward(&x, padding.as_ref(), false)?;
+        let padding = (padding.any().int64_value(&[]) != 0).then(|| padding.to_device(device));
+        let in_bfloat16 = arithmetic == Arithmetic::Bfloat16;
+        let out = device::with_bfloat16(in_bfloat16, || layer.forward(&x, padding.as_ref(), false))?;
         let size = [batch, length, width];
-        (&out * self.tensor("grad_out", &size)?).sum(Kind::Double).backward();
+        (&out * self.tensor("grad_out", &size)?.to_device(device).to_kind(like.0)).sum(Kind::Double).backward();
 
+        let difference = |ours: &Tensor, golden: &Tensor| difference(ours, golden, arithmetic);
         let mut errors = BTreeMap::new();
         errors.insert("out".to_string(), difference(&out, self.tensor("out", &size)?));
         errors.insert("grad.x".to_string(), difference(&x.grad(), self.tensor("grad.x", &size)?));
@@ -204,11 +281,19 @@ impl Golden {
     }
 }
 
-/// The largest absolute difference; NaN if either has one; all of `golden` if the gradient was never made.
-fn difference(ours: &Tensor, golden: &Tensor) -> f64 {
-    let difference = if ours.defined() { ours - golden } else { golden.shallow_clone() };
-    if difference.numel() == 0 {
+/// The largest difference as [`Arithmetic::tolerances`] has it; NaN if either has one; all of `golden` if the gradient was
+/// never made.
+fn difference(ours: &Tensor, golden: &Tensor, arithmetic: Arithmetic) -> f64 {
+    if golden.numel() == 0 {
         return 0.0;
     }
-    difference.abs().max().double_value(&[])
+    let ours = match ours.defined() {
+        true => ours.to_device(Device::Cpu).to_kind(Kind::Double),
+        false => golden.zeros_like(),
+    };
+    let difference = (ours - golden).abs().max().double_value(&[]);
+    match arithmetic {
+        Arithmetic::Float64 => difference,
+        _ => difference / golden.abs().max().double_value(&[]).max(1.0),
+    }
 }
