@@ -104,6 +104,10 @@ MODELS := $(if $(call is_trained,$(call runs_of,results,$(DECODED))),results,tar
 QUICKLY := $(call runs_of,$(MODELS),V R+V)
 GROWN := bench attention --part layer --seconds 0.2 --repeats 10 \
   $(addprefix --mix ,V D R Rfix FR FD R+D D+V R+V LC DC Lin FFT Mixer)
+.PHONY: gpu-check
+gpu-check: build ## Check a GPU before anything long is trained on it: DEVICE=cuda, about 10 minutes (never run yet)
+	scripts/gpu_check.sh $(SYNTHESIZER) $(filter-out auto,$(DEVICE))
+
 .PHONY: bench
 bench: build ## Ours against PyTorch on the CPU, in turn; growth; figures (fetches PyTorch; QUICK=1: five minutes)
 	$(SYNTHESIZER) data fetch home-assistant news-articles
