@@ -37,7 +37,8 @@ pub fn exit_code(error: &anyhow::Error) -> i32 {
         if cause.is::<Interrupted>() {
             return interrupt::EXIT_CODE;
         }
-        let of_threads = cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.raw_os_error() == Some(libc::EAGAIN));
+        let of_threads =
+            cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.raw_os_error() == Some(libc::EAGAIN));
         if cause.is::<tch::TchError>() || of_threads || out_of_memory::is_in(&cause.to_string()) {
             return 1;
         }
@@ -71,7 +72,9 @@ fn advice(number: i32) -> Option<&'static str> {
         }
         libc::ENOSPC => "the disk is full: free some space, or put the folder on another disk",
         libc::EDQUOT => "the disk quota of this user is used up: free some space, or put the folder on another disk",
-        libc::EAGAIN => "the system gives no more threads: raise the limits of processes and memory (ulimit -u, ulimit -v)",
+        libc::EAGAIN => {
+            "the system gives no more threads: raise the limits of processes and memory (ulimit -u, ulimit -v)"
+        }
         libc::EMFILE => "too many files are open (ulimit -n): raise that limit",
         _ => return None,
     })

@@ -2,8 +2,8 @@
 
 use crate::data::{cache_folder, catalog, fetch};
 use crate::error::Outcome;
-use crate::origin;
 use crate::native::device::cuda_version;
+use crate::origin;
 use crate::train::device::{loaded_file, loaded_version, version_fits, Flavour};
 use crate::train::driver::Driver;
 use crate::train::libtorch::NEEDED;

@@ -32,12 +32,7 @@ pub(super) enum Ended {
 }
 
 /// [`train`], where lack of memory is a failure of this run alone: the next run may need less.
-pub(super) fn train_or_fail(
-    planned: &PlannedRun,
-    device: Device,
-    args: &Args,
-    interrupt: &Interrupt,
-) -> Result<Ended> {
+pub(super) fn train_or_fail(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrupt) -> Result<Ended> {
     let trained = out_of_memory::caught(|| train(planned, device, args, interrupt));
     let why = match trained {
         Ok(Ok(ended)) => return Ok(ended),
