@@ -209,9 +209,7 @@ impl<'a> Parser<'a> {
             let known = ROLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
             match known {
                 Some((element, _)) if is_close => {
-                    if roles.last().is_some_and(|(_, _, open)| open == element) {
-                        roles.pop();
-                    }
+                    roles.pop_if(|(_, _, open)| open == element);
                 }
                 // Empty elements have no end.
                 Some(_) if tag.ends_with("/>") => {}

@@ -72,8 +72,8 @@ type File = Source<Box<dyn Read + Send + Sync>>;
 
 /// One member, while it is decompressed.
 enum Member {
-    Gzip(GzDecoder<File>),
-    Bzip2(BzDecoder<File>),
+    Gzip(Box<GzDecoder<File>>),
+    Bzip2(Box<BzDecoder<File>>),
     Xz(Box<XzReader<File>>),
     Zstd(File, Box<FrameDecoder>),
 }
@@ -207,8 +207,8 @@ impl Unpacked {
             }
         }
         Ok(Some(match self.packing {
-            Packing::Gzip => Member::Gzip(GzDecoder::new(source)),
-            Packing::Bzip2 => Member::Bzip2(BzDecoder::new(source)),
+            Packing::Gzip => Member::Gzip(Box::new(GzDecoder::new(source))),
+            Packing::Bzip2 => Member::Bzip2(Box::new(BzDecoder::new(source))),
             Packing::Xz => Member::Xz(Box::new(XzReader::new_mem_limit(source, false, MEMORY >> 10))),
             Packing::Zstd => {
                 let mut decoder = Box::new(FrameDecoder::new());
