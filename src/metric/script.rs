@@ -52,7 +52,7 @@ impl fmt::Display for Share {
         match self {
             Share { part, whole } if part == whole => write!(f, "100 %"),
             _ if percent >= 99.95 => write!(f, "over 99.9 %"),
-            _ if percent >= 99.0 || percent < 10.0 => write!(f, "{percent:.1} %"),
+            _ if !(10.0..99.0).contains(&percent) => write!(f, "{percent:.1} %"),
             _ => write!(f, "{percent:.0} %"),
         }
     }
