@@ -52,6 +52,12 @@ pub fn memory_cause(error: &anyhow::Error) -> Option<String> {
     texts.into_iter().find(|text| out_of_memory::is_in(text))
 }
 
+/// Whether the command ended because nobody reads its output any more (`… | head`), which is no fault.
+pub fn is_unread(error: &anyhow::Error) -> bool {
+    let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.root_cause().downcast_ref().is_some_and(is_closed)
+}
+
 /// Prints `error: …` with its causes, and what to do about those that the system alone knows.
 pub fn print(error: &anyhow::Error) {
     tell(&format!("error: {error}"));

@@ -25,6 +25,7 @@ fn main() {
     native::device::choose_workspace();
     let code = match cli::Cli::parse().run() {
         Ok(()) => 0,
+        Err(error) if error::is_unread(&error) => 0,
         Err(error) => {
             error::print(&error);
             error::exit_code(&error)

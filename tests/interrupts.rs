@@ -88,7 +88,9 @@ fn every_signal_that_asks_to_stop_saves_and_a_closed_terminal_may_say_it_twice()
     for signals in
         [&[libc::SIGTERM][..], &[libc::SIGHUP], &[libc::SIGHUP, libc::SIGHUP], &[libc::SIGTERM, libc::SIGHUP]]
     {
-        let child = piped(place.command(&["run", "toy.toml", "--fresh"]));
+        // Else the log of the round before looks like progress.
+        let _ = std::fs::remove_dir_all(place.path("results"));
+        let child = piped(place.command(&["run", "toy.toml"]));
         under_way(&place, "V-s1");
         signals.iter().for_each(|&signal| send(&child, signal));
         let output = child.wait_with_output().unwrap();
@@ -227,7 +229,7 @@ fn without_memory_there_is_one_message() {
     let place = Workplace::new(r#"["V"]"#, 4);
     // Much for Rust: the file's text; for LibTorch: tables and products.
     let line = |number: u32| format!("{} and {}\n", number.wrapping_mul(2_654_435_761), number.wrapping_mul(40_503));
-    std::fs::write(place.path("text.txt"), (0..20_000).map(line).collect::<String>()).unwrap();
+    std::fs::write(place.path("text.txt"), (0..4_000).map(line).collect::<String>()).unwrap();
     let data = "corpus = \"text\"\ntrain = [\"text.txt\"]\ndev = [\"text.txt\"]\ntest = [\"text.txt\"]";
     let text_of =
         toy(r#"["V"]"#, 4).replace("\"translation\"", "\"language-modelling\"").replace("encoder_layers = 1\n", "");
@@ -235,7 +237,7 @@ fn without_memory_there_is_one_message() {
     std::fs::write(place.path("large.toml"), text_of.replace("d_ff = 32", "d_ff = 4096")).unwrap();
     let start = at_start(&place);
     let mut failed = 0;
-    for more in [0, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192] {
+    for more in [0, 16, 48, 96, 160, 256] {
         for arguments in [&["run", "large.toml", "--fresh"][..], &["data", "inspect", "large.toml"]] {
             let command = limited(place.command(arguments), libc::RLIMIT_AS, (start + more) << 20);
             let output = { command }.output().unwrap();
@@ -246,7 +248,7 @@ fn without_memory_there_is_one_message() {
             }
         }
     }
-    assert!(failed > 4, "{failed}: the limits were too high to show anything");
+    assert!(failed > 3, "{failed}: the limits were too high to show anything");
 }
 
 #[test]

@@ -453,3 +453,20 @@ fn a_run_that_is_to_repeat_says_so_in_its_settings_alone_where_it_is_asked_for()
     assert!(asked.run.train.deterministic && asked.run.to_toml().contains("deterministic = true"));
     assert_ne!(asked.hash, plain.hash);
 }
+
+#[test]
+fn a_run_is_not_resumed_by_other_code_unless_asked() {
+    let place = common::workplace::Workplace::new(r#"["V"]"#, 8);
+    place.said(&["run", "toy.toml", "--stop-after", "3"], 130);
+    let off = |arguments: &[&str]| {
+        let output = place.command(arguments).env(native::KERNELS_VARIABLE, "off").output().unwrap();
+        (output.status.code(), common::workplace::text(&output))
+    };
+    let (code, said) = off(&["run", "toy.toml"]);
+    assert!(code == Some(2) && said.contains("kernels on, now off"), "{said}");
+    let (code, said) = off(&["run", "toy.toml", "--resume-anyway"]);
+    assert_eq!(code, Some(0), "{said}");
+    let output = place.command(&["cost"]).env(native::KERNELS_VARIABLE, "maybe").output().unwrap();
+    let said = common::workplace::text(&output);
+    assert!(output.status.code() == Some(2) && said.contains("takes `on` or `off`"), "{said}");
+}

@@ -45,6 +45,8 @@ pub struct Numerics {
     pub processor: String,
     /// Instruction set of the kernels, such as `avx512`.
     pub instructions: String,
+    /// Whether those kernels compute, `on` or `off`; empty on CUDA, which has none.
+    pub kernels: String,
     /// Version of LibTorch.
     pub libtorch: String,
     /// Version of this program.
@@ -56,7 +58,10 @@ pub struct Numerics {
 impl Numerics {
     /// Those of this process, for a run on `device` with so many threads.
     pub fn here(device: Device, threads: i32) -> Self {
-        let set = VARIABLES.iter().filter_map(|name| Some(format!("{name}={}", std::env::var(name).ok()?)));
+        // The program itself chooses cuBLAS's workspace, which the CPU makes no use of.
+        let matters = |name: &&&str| device.is_cuda() || !name.starts_with("CUBLAS");
+        let set = VARIABLES.iter().filter(matters);
+        let set = set.filter_map(|name| Some(format!("{name}={}", std::env::var(name).ok()?)));
         Self {
             threads,
             device: device::name(device),
@@ -65,6 +70,12 @@ impl Numerics {
                 _ => crate::origin::cpu(),
             },
             instructions: native::instructions().name().into(),
+            kernels: match device {
+                Device::Cuda(_) => "",
+                _ if native::kernels_are_on() => "on",
+                _ => "off",
+            }
+            .into(),
             libtorch: device::loaded_version(),
             program: env!("CARGO_PKG_VERSION").into(),
             environment: match set.collect::<Vec<_>>().join(" ") {
@@ -75,13 +86,14 @@ impl Numerics {
     }
 
     /// Names and values, in the order in which they are told.
-    fn fields(&self) -> [(&'static str, String); 7] {
+    fn fields(&self) -> [(&'static str, String); 8] {
         let threads = if self.threads > 0 { self.threads.to_string() } else { String::new() };
         [
             ("threads", threads),
             ("device", self.device.clone()),
             ("processor", self.processor.clone()),
             ("instructions", self.instructions.clone()),
+            ("kernels", self.kernels.clone()),
             ("LibTorch", self.libtorch.clone()),
             ("program version", self.program.clone()),
             ("environment", self.environment.clone()),
