@@ -22,6 +22,7 @@ pub mod model;
 pub mod native;
 pub mod origin;
 pub mod out_of_memory;
+pub mod regular;
 pub mod report;
 pub mod sealed;
 pub mod task;

@@ -4,13 +4,15 @@
 mod experiments;
 
 use experiments::*;
+use std::path::Path;
+use synthesizer::experiment::Experiment;
 
 /// `line:column: text` of each problem, and the marked characters.
 fn problems(text: &str) -> Vec<(String, String)> {
     let found = plan_at("x.toml", text).expect_err("a problem");
     let describe = |problem: &synthesizer::experiment::Problem| {
         let place = problem.place.as_ref().expect("a place");
-        let marked: String = place.excerpt.chars().skip(place.column - 1).take(place.width).collect();
+        let marked: String = place.excerpt.chars().skip(place.indent).take(place.width).collect();
         (format!("{}:{}: {}", place.line, place.column, problem.text), marked)
     };
     found.0.iter().map(describe).collect()
@@ -99,6 +101,46 @@ fn each_problem_is_told_at_its_place() {
             "variant = [{name=\"a\",mix=\"V\",model={d_ff=8}},{name=\"a\",mix=\"V\",model={d_ff=9}}]",
             "3:60: there are two rows `V` of this variant name",
             "\"V\"",
+        ),
+        // one mix under two spellings
+        (TASK, "mix = [\"R+V\", \"V+R\"]", "2:15: mix `V+R` is `R+V` again", "\"V+R\""),
+        (TASK, "mix = [\"R+V\", \"D\", \"V + R\"]", "2:20: mix `V+R` is `R+V` again", "\"V + R\""),
+        (TASK, "mix = [\"FR(k=8)+V\", \"V+FR\"]", "2:21: mix `V+FR` is `FR(k=8)+V` again", "\"V+FR\""),
+        (TASK, "mix = [\"D\", \"D(hidden=64)\"]", "2:13: mix `D(hidden=64)` is `D` again", "\"D(hidden=64)\""),
+        (TASK, "mix = [\"V(rank=64)\", \"V\"]", "2:22: mix `V` is `V(rank=64)` again", "\"V\""),
+        (TASK, "mix = [\"FD(b=16,a=16)\", \"FD\"]", "2:25: mix `FD` is `FD(b=16,a=16)` again", "\"FD\""),
+        (TASK, "mix = [\"LC\", \"LC(kernel=31)\"]", "2:14: mix `LC(kernel=31)` is `LC` again", "\"LC(kernel=31)\""),
+        (
+            MT,
+            "[[variant]]\nname = \"a\"\nmix = [\"V+R\", \"R+V\"]\nmodel.d_ff = 8",
+            "5:15: mix `R+V` is `V+R` again",
+            "\"R+V\"",
+        ),
+        (
+            MT,
+            "[[variant]]\nname = \"a\"\nmix = \"R+V\"\nmodel.d_ff = 8\n[[variant]]\nname = \"b\"\nmix = \"V+R\"\nmodel.d_ff = 8",
+            "9:7: row `V+R` has the settings of row `R+V` of variant `a`",
+            "\"V+R\"",
+        ),
+        // titles and names
+        (MT, "title = \"a\\nb\"", "3:9: `title` holds a line break (U+000A)", "\"a\\nb\""),
+        (MT, "title = \"a\\u0000b\"", "3:9: `title` holds a control character (U+0000)", "\"a\\u0000b\""),
+        (MT, "title = \"a\u{85}b\"", "3:11: `title` holds a line break (U+0085)", "\u{fffd}"),
+        (MT, "title = \"ab\u{2028}\"", "3:12: `title` holds a line break (U+2028)", "\u{fffd}"),
+        (MT, "title = \"\u{2029}\"", "3:10: `title` holds a line break (U+2029)", "\u{fffd}"),
+        (
+            MT,
+            "title = \"a \u{202e}b\"",
+            "3:12: `title` holds an invisible formatting character (U+202E)",
+            "\u{fffd}",
+        ),
+        (MT, "title = \"a\u{ffff}\"", "3:11: `title` holds an invisible formatting character (U+FFFF)", "\u{fffd}"),
+        (MT, "title = \" \"", "3:9: `title` is blank", "\" \""),
+        (
+            "task = \"translation\"\nmix = \"V\"\n",
+            "[data]\ncorpus = \"text\"\nsource = \"e\\nn\"\ntarget = \"de\"\ntrain = [\"a\", \"b\"]\ndev = [\"a\", \"b\"]\ntest = [\"a\", \"b\"]",
+            "5:10: `source` is no name of a language: `e\\u{a}n`",
+            "\"e\\nn\"",
         ),
         // keys without effect
         (LM, "[decode]\nbeam = 4", "3:2: `decode` has no effect: this task writes no target", "decode"),
@@ -286,7 +328,7 @@ fn each_problem_is_told_at_its_place() {
         ),
         (MT, "[decode]\nbeam = 0", "4:8: `beam = 0` is below 1", "0"),
         (MT, "[decode]\nlength_penalty = -0.5", "4:18: `length_penalty = -0.5` is outside [0, 10]", "-0.5"),
-        (MT, "[model]\nd_ff = 9999999999999", "4:8: `d_ff = 9999999999999` is above 2147483647", "9999999999999"),
+        (MT, "[model]\nd_ff = 9999999999999", "4:8: `d_ff = 9999999999999` is above 1048576", "9999999999999"),
     ];
     for (head, rest, message, marked) in cases {
         let found = problems(&format!("{head}{rest}\n"));
@@ -359,6 +401,147 @@ fn all_problems_of_a_file_are_told_in_its_order() {
         ]
         .map(|(text, marked)| (text.to_string(), marked.to_string()))
     );
+}
+
+/// Texts, folders and paths have room for so much.
+#[test]
+fn long_names_are_refused_before_anything_is_trained() {
+    let first = |text: &str| problems(text)[0].0.clone();
+    assert_eq!(first(&format!("title = \"{}\"\n{MT}", "é".repeat(121))), "1:9: `title` has 121 characters");
+    let plan = plan(&format!("title = \"{}\"\n{MT}", "é".repeat(120)));
+    assert_eq!(plan.title.chars().count(), 120);
+    let variant = |name: &str| format!("{MT}[[variant]]\nname = \"{name}\"\nmix = \"V\"\nmodel.d_ff = 8\n");
+    let clipped = format!("{}…", "n".repeat(60));
+    assert_eq!(first(&variant(&"n".repeat(300))), format!("4:8: the name `{clipped}` has 300 letters"));
+    plan_at("x.toml", &variant(&"n".repeat(64))).expect("a plan");
+    // each parameter of a function is in the run's name
+    let mix = "FD(hidden=100000,a=256,b=1)+FR(k=100000)+V(rank=100000)+D(hidden=100000)+R";
+    let text = format!(
+        "task = \"translation\"\nmix = \"{mix}\"\n[[variant]]\nname = \"{}\"\nmix = \"{mix}\"\nmodel.d_ff = 8\n",
+        "n".repeat(64)
+    );
+    assert!(plan_at("x.toml", &text).is_ok(), "151 letters");
+    let results = Path::new("/").join("r".repeat(3900));
+    let problems = Experiment::parse(Path::new("x.toml"), MT).expect("parsed").plan(&results).expect_err("a problem");
+    assert!(problems.to_string().contains("the path of the run's folder has 39"), "{problems}");
+}
+
+/// The mixes of a file differ by what they make, not by how they are typed.
+#[test]
+fn a_default_is_that_of_the_models_sizes() {
+    // d_h is 64 in the experiment and 32 in the variant
+    let text =
+        |rank: i64| format!("{MT}[[variant]]\nname = \"a\"\nmix = [\"V\", \"V(rank={rank})\"]\nmodel.d_model = 256\n");
+    assert_eq!(problems(&text(32))[0].0, "5:13: mix `V(rank=32)` is `V` again");
+    assert_eq!(plan(&text(64)).runs.len(), 4);
+    // another order of terms is another spelling, in the folder's name too
+    assert_eq!(plan("task = \"translation\"\nmix = \"V+R\"\n").runs[0].name, "V+R-s1");
+}
+
+/// Sizes that the program cannot hold are refused when the file is read; each was accepted before.
+#[test]
+fn every_size_has_an_upper_bound() {
+    let cases = [
+        ("model", "d_model", 1_048_578i64, "`d_model = 1048578` is above 1048576"),
+        ("model", "heads", 1_048_577, "`heads = 1048577` is above 1048576"),
+        ("model", "max_length", 1_048_577, "`max_length = 1048577` is above 1048576"),
+        ("model", "d_ff", 1_048_577, "`d_ff = 1048577` is above 1048576"),
+        ("model", "decoder_layers", 1001, "`decoder_layers = 1001` is above 1000"),
+        ("model", "encoder_layers", 1001, "`encoder_layers = 1001` is above 1000"),
+        ("data", "vocabulary", 1_000_001, "`vocabulary = 1000001` is above 1000000"),
+        ("data", "vocabulary", i64::from(i32::MAX), "`vocabulary = 2147483647` is above 1000000"),
+        ("decode", "batch", 65_537, "`batch = 65537` is above 65536"),
+        ("decode", "beam", 1025, "`beam = 1025` is above 1024"),
+        ("train", "accumulate", 65_537, "`accumulate = 65537` is above 65536"),
+        ("train", "batch_tokens", 1 << 31, "`batch_tokens = 2147483648` is above 2147483647"),
+        ("train", "steps", i64::MAX, "`steps = 9223372036854775807` is above 2147483647"),
+    ];
+    for (section, key, value, message) in cases {
+        let found = problems(&format!("{MT}[{section}]\n{key} = {value}\n"));
+        let at = format!("4:{}: {message}", key.len() + 4);
+        assert!(found.iter().any(|(text, _)| *text == at), "{key}: {found:?}");
+    }
+    let many = |count: usize, what: &str| vec![what; count].join(", ");
+    let mixes: Vec<String> = (1..=1001).map(|k| format!("\"FR(k={k})\"")).collect();
+    let first = |text: String| problems(&text)[0].0.clone();
+    assert_eq!(
+        first(format!("{TASK}mix = [{}]\n", mixes.join(", "))),
+        "2:7: `mix` names 1001 mixes; a list may have up to 1000"
+    );
+    let seeds: Vec<String> = (0..=1000).map(|seed| seed.to_string()).collect();
+    assert_eq!(
+        first(format!("{MT}seeds = [{}]\n", seeds.join(","))),
+        "3:9: `seeds` has 1001 numbers; a file may have up to 1000"
+    );
+    assert_eq!(
+        first(format!("{MT}seeds = [{}]\n", seeds[..501].join(","))),
+        "3:9: 2 rows of 501 seeds are more than 1000 runs"
+    );
+    let lm = "[data]\ncorpus = \"text\"\ndev = \"a\"\ntest = \"a\"\ntrain";
+    assert_eq!(
+        first(format!("{LM}{lm} = [{}]\n", many(1001, "\"a\""))),
+        "7:9: `train` has 1001 names; a list may have up to 1000"
+    );
+    let variants: String =
+        (0..101).map(|n| format!("[[variant]]\nname = \"v{n}\"\nmix = \"V\"\nmodel.d_ff = {}\n", n + 8)).collect();
+    assert_eq!(first(format!("{MT}{variants}")), "403:1: there are 101 variants; a file may have up to 100");
+}
+
+/// Rates that are rarely meant: warnings, with a place, of a plan that stands.
+#[test]
+fn unusual_settings_are_warnings_with_a_place() {
+    let warnings = |text: &str| -> Vec<String> {
+        let plan = plan_at("x.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let place = |problem: &synthesizer::experiment::Problem| problem.place.as_ref().expect("a place").line;
+        plan.warnings.iter().map(|warning| format!("{}: {}", place(warning), warning.text)).collect()
+    };
+    let linear = "[train]\nschedule = \"linear\"\nwarmup = 1\n";
+    for (rest, message) in [
+        ("learning_rate = 5.0", "6: `learning_rate = 5` is outside the usual range, 1e-6 to 0.1"),
+        ("learning_rate = 1e-9", "6: `learning_rate = 0.000000001` is outside the usual range, 1e-6 to 0.1"),
+        ("beta1 = 0.995", "6: `beta1 = 0.995` is above 0.99, the usual limit"),
+        ("beta2 = 0.5", "6: `beta2 = 0.5` is outside the usual range, 0.9 to 0.9999"),
+        ("epsilon = 0.1", "6: `epsilon = 0.1` is outside the usual range, 1e-12 to 1e-3"),
+        ("weight_decay = 2.0", "6: `weight_decay = 2` is above 1, the usual limit"),
+        ("clip_norm = 1e-5", "6: `clip_norm = 0.00001` leaves next to nothing of a gradient"),
+        ("label_smoothing = 0.9", "6: `label_smoothing = 0.9` is above 0.4, the usual limit"),
+        (
+            "select = \"average\"\nsteps = 100\nevaluate_every = 50",
+            "4: `average = 5`, but there are only 2 evaluations in `steps = 100`, one every 50 steps",
+        ),
+    ] {
+        let found = warnings(&format!("{MT}{linear}{rest}\n"));
+        let expected: Vec<&str> = message.split_once(": ").map(|(_, text)| text).into_iter().collect();
+        let texts: Vec<&str> = found.iter().filter_map(|text| text.split_once(": ").map(|(_, text)| text)).collect();
+        assert_eq!(texts, expected, "{rest}");
+        if !rest.starts_with("select") {
+            assert_eq!(found, [message], "{rest}");
+        }
+    }
+    // 2 / √512 / √8000 · 8000 is the peak of the paper's schedule; 100 steps of its warm-up get to an 80th of it
+    assert_eq!(
+        warnings(&format!("{MT}[train]\nsteps = 100\n")),
+        ["4: the warm-up never ends: `warmup = 8000` is not below `steps = 100`"]
+    );
+    let high = warnings(&format!("{MT}[train]\nwarmup = 1\nlearning_rate = 20\n"));
+    assert_eq!(
+        high,
+        ["5: `learning_rate = 20` gives a peak rate of 8.8e-1 (at step 1), outside the usual range, 1e-6 to 0.1"]
+    );
+    assert_eq!(
+        warnings(&format!("{MT}[model]\ndropout = 0.9\n")),
+        ["4: `dropout = 0.9` is above 0.7, the usual limit"]
+    );
+    assert_eq!(warnings(MT), [""; 0]);
+}
+
+/// No experiment of ours is told off.
+#[test]
+fn our_experiments_have_no_warnings() {
+    let plans = synthesizer::experiment::plan_all(&["experiments".into()], Path::new("results")).unwrap();
+    for (experiment, plan) in plans {
+        assert_eq!(plan.warnings, [], "{}", experiment.source.path.display());
+    }
 }
 
 /// A variant's own key is to blame before the experiment's.

@@ -26,6 +26,7 @@ pub const LIGHTWEIGHT_ENTRY: Entry = Entry {
     weights: "lightweight_convolution",
     parameters: &[KERNEL],
     check,
+    values: |term, _| vec![kernel_of(term)],
     cost: |term, shape| Ok(cost(term, shape, false)),
     kind: Kind::Operator {
         build: |path, term, shape, causal| Ok(Box::new(Convolution::new(path, term, shape, causal, false))),

@@ -18,6 +18,7 @@ pub const ENTRY: Entry = Entry {
     weights: "dense",
     parameters: &[Parameter { name: "hidden", minimum: 1, summary: "hidden width m of a head; default d_h" }],
     check: |_, _| Ok(()),
+    values: |term, shape| vec![Options::of(term, shape).hidden],
     cost: |term, shape| Ok(cost(term, shape)),
     kind: Kind::Logits(build),
 };

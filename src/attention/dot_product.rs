@@ -18,6 +18,7 @@ pub const ENTRY: Entry = Entry {
     weights: "dot_product",
     parameters: &[Parameter { name: "rank", minimum: 1, summary: "width of a head's queries and keys; default d_h" }],
     check: |_, _| Ok(()),
+    values: |term, shape| vec![Options::of(term, shape).rank],
     cost: |term, shape| Ok(cost(term, shape)),
     kind: Kind::Logits(build),
 };

@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
         Parameter { name: "b", minimum: 1, summary: "second factor; default N / a" },
     ],
     check: |term, shape| Options::of(term, shape).map(|_| ()),
+    values: |term, shape| Options::of(term, shape).map_or(vec![], |options| vec![options.hidden, options.a, options.b]),
     cost,
     kind: Kind::Logits(build),
 };

@@ -16,6 +16,7 @@ pub const ENTRY: Entry = Entry {
     weights: "factorized_random",
     parameters: &[Parameter { name: "k", minimum: 1, summary: "rank; default 8" }],
     check: |_, _| Ok(()),
+    values: |term, _| vec![Options::of(term).k],
     cost: |term, shape| Ok(cost(term, shape)),
     kind: Kind::Logits(build),
 };

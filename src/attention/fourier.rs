@@ -19,6 +19,7 @@ pub const ENTRY: Entry = Entry {
     weights: "fourier",
     parameters: &[],
     check: |_, _| Ok(()),
+    values: |_, _| vec![],
     cost: |_, _| {
         Ok(Cost {
             formula: "0",

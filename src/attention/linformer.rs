@@ -26,6 +26,7 @@ pub const ENTRY: Entry = Entry {
         summary: "mixtures k of the keys and of the values; default N/4",
     }],
     check: |_, _| Ok(()),
+    values: |term, shape| vec![rank(term, shape)],
     cost: |term, shape| Ok(cost(term, shape)),
     kind: Kind::Operator {
         build: |path, term, shape, _| Ok(build(path, term, shape)),

@@ -19,6 +19,7 @@ pub const ENTRY: Entry = Entry {
     weights: "mixer",
     parameters: &[],
     check: |_, _| Ok(()),
+    values: |_, _| vec![],
     cost: |_, shape| Ok(cost(shape)),
     kind: Kind::Operator {
         build: |path, _, shape, causal| Ok(build(path, shape, causal)),

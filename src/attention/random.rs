@@ -17,6 +17,7 @@ pub const ENTRY: Entry = Entry {
     weights: "random",
     parameters: &[],
     check: |_, _| Ok(()),
+    values: |_, _| vec![],
     cost: |_, shape| Ok(cost(shape, true)),
     kind: Kind::Logits(|path, _, shape| build(path, shape, true)),
 };

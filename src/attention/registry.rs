@@ -42,6 +42,8 @@ pub struct Entry {
     pub parameters: &'static [Parameter],
     /// Checks a term against a shape, without making a tensor.
     pub check: fn(&Term, &Shape) -> Result<(), AttentionError>,
+    /// The value of each of `parameters`, defaults filled in; its check has passed.
+    pub values: fn(&Term, &Shape) -> Vec<i64>,
     /// What a term costs in a layer; its check has passed.
     pub cost: fn(&Term, &Shape) -> Result<Cost, AttentionError>,
     /// What it makes, and how it is made.

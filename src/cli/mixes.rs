@@ -1,11 +1,12 @@
 //! The option `--mix`, which chooses runs and may be given many times.
 
-use crate::experiment::Mix;
+use crate::experiment::{Mix, Run};
 use anyhow::anyhow;
 
-/// Whether a run's mix is among those that were named; all are if none was.
-pub(super) fn is_wanted(named: &[Mix], mix: &Mix) -> bool {
-    named.is_empty() || named.contains(mix)
+/// Whether a run's mix is among those that were named, in whatever order of terms; every mix is if none was named.
+pub(super) fn is_wanted(named: &[Mix], run: &Run) -> bool {
+    let shape = run.model.shape();
+    named.is_empty() || named.iter().any(|mix| mix.meaning(&shape) == run.mix.meaning(&shape))
 }
 
 /// That no run has a mix that was named; `there` are those of all runs.

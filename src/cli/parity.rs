@@ -4,7 +4,9 @@ use crate::attention::{AttentionConfig, Form, Mixing, SelfAttention};
 use crate::error::Outcome;
 use crate::experiment::Mix;
 use crate::native::{self, device};
+use crate::regular;
 use crate::train::device::{self as devices, DeviceChoice};
+
 use anyhow::{bail, Context};
 use safetensors::{Dtype, SafeTensors};
 use serde::Serialize;
@@ -162,7 +164,7 @@ pub fn compare(file: &Path) -> anyhow::Result<Comparison> {
 /// # Errors
 /// The file cannot be read, lacks something that a golden file has, or holds weights that its mix has no place for.
 pub fn compare_on(file: &Path, device: Device, arithmetic: Arithmetic) -> anyhow::Result<Comparison> {
-    let bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
+    let bytes = regular::read(file, regular::GOLDEN).with_context(|| format!("can't read {}", file.display()))?;
     let golden = Golden::read(&bytes).with_context(|| format!("{} is not a golden file", file.display()))?;
     device::allow_tf32(arithmetic == Arithmetic::Tf32);
     let errors = golden.errors(device, arithmetic).with_context(|| format!("{} can't be compared", file.display()))?;

@@ -2,6 +2,7 @@
 
 use crate::data::rows::sha256_hex;
 use crate::experiment::Run;
+use crate::regular;
 use crate::train::checkpoint::{self, State};
 use anyhow::{bail, Context, Result};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use tch::nn;
 /// No `config.toml`, or one that is none of a run; no weights; a file that is not the one with which the weights were saved.
 pub fn read(folder: &Path) -> Result<(Run, PathBuf)> {
     let config = folder.join("config.toml");
-    let text = std::fs::read_to_string(&config)
+    let text = regular::read_text(&config, regular::EXPERIMENT)
         .with_context(|| format!("{}: cannot read; give the folder of a run", config.display()))?;
     let weights = checkpoint::final_file(folder);
     if !weights.exists() {
@@ -32,8 +33,8 @@ pub fn check(folder: &Path, weights: &Path) -> Result<()> {
     let state: State = checkpoint::load_state(weights).with_context(|| advice(weights))?;
     for (name, expected) in &state.assets {
         let path = folder.join(name);
-        let bytes =
-            std::fs::read(&path).with_context(|| format!("{}: cannot read. {}", path.display(), advice(&path)))?;
+        let bytes = regular::read(&path, regular::TOKENIZER)
+            .with_context(|| format!("{}: cannot read. {}", path.display(), advice(&path)))?;
         let found = sha256_hex(&bytes);
         if found != *expected {
             bail!(

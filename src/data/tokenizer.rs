@@ -11,6 +11,7 @@ use super::{Corpus, Examples};
 use crate::excerpt::excerpt;
 use crate::files::write_atomically;
 use crate::interrupt;
+use crate::regular;
 use crate::sealed::{self, Found};
 use anyhow::{anyhow, bail, Context};
 use serde_json::Value;
@@ -162,7 +163,8 @@ impl Tokenizer {
     /// A file that cannot be read or is no tokenizer, by name. Damage that leaves a tokenizer is found by whoever knows the
     /// [`hash`](Tokenizer::hash), such as the checkpoint of a run.
     pub fn load(path: &Path) -> anyhow::Result<Tokenizer> {
-        let json = fs::read_to_string(path).with_context(|| format!("can't read the tokenizer {}", path.display()))?;
+        let json = regular::read_text(path, regular::TOKENIZER)
+            .with_context(|| format!("can't read the tokenizer {}", path.display()))?;
         Tokenizer::from_json(json).with_context(|| format!("{} is damaged", path.display()))
     }
 

@@ -1,7 +1,9 @@
-//! Settings that can't work, found before any data is read.
+//! Settings that cannot work, found before any data is read.
 
 use super::config::{CorpusKind, Precision, Run, Schedule, TaskKind};
-use crate::attention::registry::{self, Entry, Shape};
+use super::message::clip;
+use crate::attention::cost;
+use crate::attention::registry::{self, Entry};
 
 /// Special tokens and the 256 bytes, the smallest vocabulary.
 pub const SMALLEST_VOCABULARY: usize = 260;
@@ -12,8 +14,26 @@ pub const GLUE: &[&str] = &["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QN
 /// The tasks of SuperGLUE, by the names of their official folders.
 pub const SUPERGLUE: &[&str] = &["BoolQ", "CB", "COPA", "MultiRC", "ReCoRD", "RTE", "WiC", "WSC"];
 
-/// Larger sizes than this would overflow products of two.
+/// Larger numbers than this would overflow products of two.
 const LARGEST: i64 = i32::MAX as i64;
+
+/// The largest width, length and number of heads, the same as `synthesizer cost` takes.
+pub const LARGEST_SIZE: i64 = cost::LARGEST;
+
+/// The largest number of layers of a stack.
+pub const MOST_LAYERS: i64 = 1000;
+
+/// The largest vocabulary; learning it takes memory in proportion before any text is read.
+pub const LARGEST_VOCABULARY: i64 = 1_000_000;
+
+/// The largest number of hypotheses that are decoded together.
+const LARGEST_DECODE_BATCH: i64 = 65_536;
+
+/// Characters of a language's name.
+const LONGEST_LANGUAGE: usize = 35;
+
+/// Bytes of a path that Linux takes.
+const LONGEST_PATH: usize = 4095;
 
 /// Something that can't work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,10 +58,14 @@ impl Findings {
     }
 
     fn at_least(&mut self, key: &'static str, value: i64, least: i64) {
+        self.between(key, value, least, LARGEST);
+    }
+
+    fn between(&mut self, key: &'static str, value: i64, least: i64, most: i64) {
         let name = key.rsplit('.').next().unwrap_or(key);
         let help = format!("give {least} or more");
         self.need(value >= least, &[key], format!("`{name} = {value}` is below {least}"), help);
-        self.need(value <= LARGEST, &[key], format!("`{name} = {value}` is above {LARGEST}"), "give a smaller number");
+        self.at_most(key, value, most);
     }
 
     fn at_most(&mut self, key: &'static str, value: i64, most: i64) {
@@ -70,7 +94,7 @@ pub fn check(run: &Run) -> Vec<Finding> {
     if let Some(decode) = &run.decode {
         found.at_least("decode.beam", decode.beam as i64, 1);
         found.at_most("decode.beam", decode.beam as i64, 1024);
-        found.at_least("decode.batch", decode.batch as i64, 1);
+        found.between("decode.batch", decode.batch as i64, 1, LARGEST_DECODE_BATCH);
         found.at_least("decode.max_extra", decode.max_extra as i64, 0);
         let penalty = decode.length_penalty;
         found.at_least("decode.no_repeat_ngram", decode.no_repeat_ngram as i64, 0);
@@ -108,14 +132,22 @@ fn check_data(run: &Run, found: &mut Findings) {
                 format!("add `{name} = \"en\"` or so to [data]"),
             );
         }
-        let text = format!("`source` and `target` are both `{}`", data.source);
+        let text = format!("`source` and `target` are both `{}`", clip(&data.source));
         let differ = data.source.is_empty() || data.source != data.target;
         found.need(differ, &["data.target", "data.source"], text, "give two languages");
     }
+    for (key, name, value) in [("data.source", "source", &data.source), ("data.target", "target", &data.target)] {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let text = format!("`{name}` is no name of a language: `{}`", clip(value));
+        let help = format!("use up to {LONGEST_LANGUAGE} letters, digits, `-` and `_`, such as `de` or `pt-BR`");
+        found.need(value.len() <= LONGEST_LANGUAGE && value.chars().all(plain), &[key], text, help);
+    }
+    check_paths(run, found);
     if data.corpus.serves(run.task) {
         check_files(run, &corpus, &task, found);
     }
-    found.at_least("data.vocabulary", data.vocabulary as i64, SMALLEST_VOCABULARY as i64);
+    let (least, most) = (SMALLEST_VOCABULARY as i64, LARGEST_VOCABULARY);
+    found.between("data.vocabulary", data.vocabulary as i64, least, most);
     found.at_least("data.max_tokens", data.max_tokens as i64, 1);
     found.at_least("data.max_source_tokens", data.max_source_tokens as i64, 0);
     let masked = run.task == TaskKind::MaskedLanguageModelling;
@@ -126,6 +158,23 @@ fn check_data(run: &Run, found: &mut Findings) {
         found.within("data.mean_span", mean, "[1, ∞)", mean >= 1.0 && mean.is_finite());
     }
     found.at_least("data.history", data.history as i64, 0);
+}
+
+/// Paths that no file can have.
+fn check_paths(run: &Run, found: &mut Findings) {
+    let data = &run.data;
+    let lists = [("data.train", &data.train), ("data.dev", &data.dev), ("data.test", &data.test)];
+    let of_lists = lists.into_iter().flat_map(|(key, entries)| entries.iter().flatten().map(move |path| (key, path)));
+    let others = [("data.folder", &data.folder), ("data.vectors", &data.vectors)];
+    let stories = data.stories.iter().map(|path| ("data.stories", path));
+    for (key, path) in of_lists.chain(others).chain(stories) {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        if bytes.len() > LONGEST_PATH || bytes.contains(&0) {
+            let what = if bytes.contains(&0) { "holds a NUL byte" } else { "is longer than 4,095 bytes" };
+            let text = format!("the path `{}` {what}", clip(&path.to_string_lossy()));
+            found.need(false, &[key], text, "name a file");
+        }
+    }
 }
 
 /// Files and folders that the corpus needs.
@@ -162,7 +211,7 @@ fn check_files(run: &Run, corpus: &str, task: &str, found: &mut Findings) {
         let sets = if data.corpus == CorpusKind::Glue { GLUE } else { SUPERGLUE };
         let text = match data.set.as_str() {
             "" => format!("`set` isn't given, the task of `{corpus}`"),
-            set => format!("`{corpus}` has no task `{set}`"),
+            set => format!("`{corpus}` has no task `{}`", clip(set)),
         };
         let help = format!("one of {}", sets.join(", "));
         found.need(sets.contains(&data.set.as_str()), &["data.set", "data.corpus"], text, help);
@@ -180,7 +229,7 @@ fn check_files(run: &Run, corpus: &str, task: &str, found: &mut Findings) {
         let text = format!("`fields` has {names} {}", if names == 1 { "name" } else { "names" });
         found.need(names == count, &["data.fields", "data.corpus"], text, help);
         if let [source, target] = &data.fields[..] {
-            let text = format!("source and target are both the field `{source}`");
+            let text = format!("source and target are both the field `{}`", clip(source));
             found.need(source != target, &["data.fields"], text, "name two fields");
         }
     }
@@ -197,8 +246,8 @@ fn one_of(names: &[String]) -> String {
 
 fn check_model(run: &Run, found: &mut Findings) {
     let model = &run.model;
-    found.at_least("model.d_model", model.d_model, 2);
-    found.at_least("model.heads", model.heads, 1);
+    found.between("model.d_model", model.d_model, 2, LARGEST_SIZE);
+    found.between("model.heads", model.heads, 1, LARGEST_SIZE);
     if found.is_good(&["model.d_model", "model.heads"]) {
         let (d, h) = (model.d_model, model.heads);
         let text = format!("`heads = {h}` does not divide `d_model = {d}`");
@@ -209,13 +258,13 @@ fn check_model(run: &Run, found: &mut Findings) {
         found.need(d % 2 == 0, &["model.d_model"], text, format!("use {} or {}", d - 1, d + 1));
     }
     if run.task.has_encoder() {
-        found.at_least("model.encoder_layers", model.encoder_layers, 1);
+        found.between("model.encoder_layers", model.encoder_layers, 1, MOST_LAYERS);
     }
     if run.task.has_decoder() {
-        found.at_least("model.decoder_layers", model.decoder_layers, 1);
+        found.between("model.decoder_layers", model.decoder_layers, 1, MOST_LAYERS);
     }
-    found.at_least("model.d_ff", model.d_ff, 1);
-    found.at_least("model.max_length", model.max_length, 1);
+    found.between("model.d_ff", model.d_ff, 1, LARGEST_SIZE);
+    found.between("model.max_length", model.max_length, 1, LARGEST_SIZE);
     for (key, value) in [
         ("model.dropout", model.dropout),
         ("model.attention_dropout", model.attention_dropout),
@@ -325,8 +374,7 @@ fn check_train(run: &Run, found: &mut Findings) {
 
 /// Parameters of the terms against the model's sizes, by each function's own rule.
 fn check_mix(run: &Run, found: &mut Findings) {
-    let model = &run.model;
-    let shape = Shape { d_model: model.d_model, heads: model.heads, max_length: model.max_length };
+    let shape = run.model.shape();
     for term in &run.mix.terms {
         let Some(entry) = registry::find(&term.name) else { continue };
         if let Err(error) = (entry.check)(term, &shape) {

@@ -1,6 +1,7 @@
 //! A run, resolved: every default filled, ready to hash and to train.
 
 use super::mix::Mix;
+use crate::attention::registry::Shape;
 use crate::attention::Mixing;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -258,6 +259,13 @@ pub struct ModelConfig {
     pub relu_dropout: f64,
     /// How the terms of a mix are weighted.
     pub mixing: Mixing,
+}
+
+impl ModelConfig {
+    /// The sizes on which attention's weights depend.
+    pub fn shape(&self) -> Shape {
+        Shape { d_model: self.d_model, heads: self.heads, max_length: self.max_length }
+    }
 }
 
 /// Learning-rate schedule.

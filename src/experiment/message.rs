@@ -35,6 +35,38 @@ pub struct Place {
     pub width: usize,
 }
 
+/// Problems that are shown; of more, only the count is.
+const SHOWN: usize = 50;
+
+/// Characters of typed text that a message repeats.
+const REPEATED: usize = 60;
+
+/// Text as a message repeats it: its first characters, on one line, control characters escaped.
+pub fn clip(text: &str) -> String {
+    let mut clipped = String::new();
+    for c in text.chars().take(REPEATED) {
+        if is_printable(c) {
+            clipped.push(c);
+        } else {
+            clipped.extend(c.escape_unicode());
+        }
+    }
+    if text.chars().nth(REPEATED).is_some() {
+        clipped.push('…');
+    }
+    clipped
+}
+
+/// Whether a character can stand in a line of output without changing how the rest is shown: no control character, line or
+/// paragraph separator, bidirectional control or noncharacter.
+pub fn is_printable(c: char) -> bool {
+    let is_bidirectional_control =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_separator = matches!(c, '\u{2028}' | '\u{2029}');
+    let is_noncharacter = matches!(c, '\u{fdd0}'..='\u{fdef}' | '\u{feff}') || u32::from(c) & 0xfffe == 0xfffe;
+    !(c.is_control() || is_separator || is_bidirectional_control || is_noncharacter)
+}
+
 impl Place {
     /// The place of the bytes `span` of `text`; a span of many lines is cut to its first.
     pub fn of(text: &str, span: std::ops::Range<usize>) -> Place {
@@ -46,7 +78,7 @@ impl Place {
         let line = text[line_start..line_end].trim_end();
         let skipped = if line.chars().nth(MOST).is_some() { (column - 1).saturating_sub(BEFORE) } else { 0 };
         // A terminal would obey control characters; a tab is one that the caret's line repeats.
-        let shown = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+        let shown = |c: char| if c == '\t' || is_printable(c) { c } else { char::REPLACEMENT_CHARACTER };
         let mut excerpt: String = line.chars().skip(skipped).take(MOST).map(shown).collect();
         if skipped > 0 {
             excerpt.replace_range(..excerpt.chars().next().map_or(0, char::len_utf8), "…");
@@ -100,11 +132,12 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.0.iter().enumerate() {
+        for (i, problem) in self.0.iter().take(SHOWN).enumerate() {
             write!(f, "{}{problem}", if i > 0 { "\n\n" } else { "" })?;
         }
         match self.0.len() {
             0 | 1 => Ok(()),
+            n if n > SHOWN => write!(f, "\n\n{n} problems, of which the first {SHOWN} are shown"),
             n => write!(f, "\n\n{n} problems"),
         }
     }
@@ -210,5 +243,15 @@ mod tests {
         assert_eq!(place.skipped, 0);
         let end = Place::of(text, text.len()..text.len() + 4);
         assert_eq!((end.line, end.column, end.width), (3, 3, 1));
+    }
+
+    #[test]
+    fn repeated_text_is_short_and_printable() {
+        assert_eq!(clip("a\n\u{202e}é"), "a\\u{a}\\u{202e}é");
+        assert_eq!(clip(&"x".repeat(61)), format!("{}…", "x".repeat(60)));
+        for c in ['\0', '\u{85}', '\u{2028}', '\u{2029}', '\u{7f}', '\u{2066}', '\u{ffff}', '\u{feff}'] {
+            assert!(!is_printable(c), "{c:?}");
+        }
+        assert!("a é 中 \u{200d} \u{a0} 😀".chars().all(is_printable));
     }
 }

@@ -1,7 +1,8 @@
 //! The mix grammar: `TERM ("+" TERM)*`, `TERM = NAME [ "(" key "=" value ("," …)* ")" ]`; spaces may stand between any
 //! two of these. Names, keys and smallest values are those of the registry.
 
-use crate::attention::registry::{self, Entry, Parameter, FUNCTIONS};
+use super::message::clip;
+use crate::attention::registry::{self, Entry, Parameter, Shape, FUNCTIONS};
 use crate::attention::Term;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,7 +12,8 @@ use std::str::FromStr;
 /// The largest value of a parameter: far above any that fits in memory.
 const LARGEST: i64 = 1_000_000;
 
-/// The attention functions of a layer, in order.
+/// The attention functions of a layer, in order. Two mixes are equal if they are typed alike; [`Mix::meaning`] tells whether
+/// they stand for the same layer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mix {
     /// At least one.
@@ -37,7 +39,7 @@ pub enum MixProblem {
     #[error("an attention function is missing here: one of {}", names())]
     NameMissing,
     /// A name that the registry lacks.
-    #[error("there is no attention function `{0}`; there are {names}{hint}", names = names(), hint = near_miss(.0))]
+    #[error("there is no attention function `{name}`; there are {names}{hint}", name = clip(.0), names = names(), hint = near_miss(.0))]
     UnknownName(String),
     /// Parentheses after a function that takes nothing.
     #[error("{0} takes no parameters")]
@@ -46,7 +48,7 @@ pub enum MixProblem {
     #[error("a parameter of {0} is missing here: one of {keys}", keys = keys(.0))]
     KeyMissing(&'static str),
     /// A key that the function lacks.
-    #[error("{function} has no parameter `{key}`; it has {}", keys(function))]
+    #[error("{function} has no parameter `{}`; it has {}", clip(key), keys(function))]
     UnknownKey {
         /// The function.
         function: &'static str,
@@ -116,7 +118,7 @@ fn found(value: &str) -> String {
     if value.is_empty() {
         String::new()
     } else {
-        format!(", not `{value}`")
+        format!(", not `{}`", clip(value))
     }
 }
 
@@ -131,7 +133,27 @@ impl Mix {
         let mut parser = Parser { characters: mix.chars().collect(), position: 0 };
         parser.mix().map_err(|(column, problem)| MixError { mix: mix.to_string(), column, problem })
     }
+
+    /// The functions with the values of their parameters, in alphabetical order. Two mixes with the same meaning make the same
+    /// layer at this shape: the order of the terms and defaults that are spelled out do not count. (Initial values still
+    /// follow the typed order, and so do the names of runs.)
+    pub fn meaning(&self, shape: &Shape) -> Meaning {
+        let sizes = [shape.d_model, shape.heads, shape.max_length];
+        let is_good = sizes.iter().all(|size| (1..=i64::from(i32::MAX)).contains(size));
+        let values = |term: &Term| match registry::find(&term.name) {
+            Some(entry) if is_good && (entry.check)(term, shape).is_ok() => (entry.values)(term, shape),
+            // a term that is an error has no values; its typed ones tell it from others
+            _ => term.parameters.iter().map(|(_, value)| *value).collect(),
+        };
+        let mut terms: Vec<_> = self.terms.iter().map(|term| (term.name.clone(), values(term))).collect();
+        terms.sort();
+        Meaning(terms)
+    }
 }
+
+/// See [`Mix::meaning`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Meaning(Vec<(String, Vec<i64>)>);
 
 type Parsed<T> = Result<T, (usize, MixProblem)>;
 

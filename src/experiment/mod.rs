@@ -6,16 +6,20 @@
 pub mod check;
 pub mod config;
 pub mod defaults;
+mod effects;
 pub mod message;
 pub mod mix;
 pub mod names;
+pub mod paths;
 pub mod pattern;
 mod place;
 pub mod resolve;
 pub mod row;
+pub mod rows;
 pub mod source;
 pub mod spans;
 pub mod typed;
+pub mod unusual;
 
 pub use config::{
     CorpusKind, DataConfig, DecodeConfig, ModelConfig, Precision, Run, Schedule, Select, TaskKind, TooLong, TrainConfig,
@@ -26,6 +30,7 @@ pub use resolve::{Plan, PlannedRun};
 pub use row::RowStatus;
 
 use crate::files::is_clutter;
+use crate::regular;
 use source::Source;
 use std::path::{Path, PathBuf};
 use typed::ExperimentToml;
@@ -52,13 +57,11 @@ impl Experiment {
     }
 }
 
-/// Reads one experiment file. Errors: unreadable, not UTF-8, not TOML, unknown keys, wrong types.
+/// Reads one experiment file. Errors: unreadable, not a file, too large, not UTF-8, not TOML, unknown keys, wrong types.
 pub fn load(path: &Path) -> Result<Experiment, Problems> {
-    let bytes = std::fs::read(path).map_err(|error| Problems::of_file(path, format!("can't be read: {error}"), ""))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Problems::of_file(path, format!("line {line} is not UTF-8 text"), "save the file as UTF-8")
+    let text = regular::read_text(path, regular::EXPERIMENT).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => Problems::of_file(path, error.to_string(), "save the file as UTF-8"),
+        _ => Problems::of_file(path, format!("can't be read: {error}"), ""),
     })?;
     Experiment::parse(path, &text)
 }

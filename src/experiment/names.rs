@@ -1,4 +1,9 @@
-//! Names that become parts of paths: those of variants, and those of experiment files and their folders.
+//! Titles, and names that become parts of paths: those of variants, and those of experiment files and their folders.
+
+use super::config::Run;
+use super::message::{is_printable, Problem};
+use super::source::Source;
+use std::path::Path;
 
 /// Bytes that such a name may have. Suffixes such as `.csv.4194304-17.tmp`, and the other parts of a figure's or a run's name,
 /// must fit within the 255 bytes of a file's name beside it.
@@ -6,6 +11,12 @@ pub const LONGEST: usize = 100;
 
 /// Bytes that the name of a run's folder may have: mix, variant and seed.
 pub const LONGEST_RUN: usize = 150;
+
+/// Characters of a title.
+pub const LONGEST_TITLE: usize = 120;
+
+/// Bytes of the path of a run's folder. Linux takes 4,095 for a path; the rest is for the files in it.
+const LONGEST_FOLDER: usize = 3800;
 
 /// What a name is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +65,44 @@ pub fn fault(name: &str, kind: Kind) -> Option<(String, &'static str)> {
         return fault("Windows reserves it for a device");
     }
     None
+}
+
+/// Why a title cannot stand in a table, a figure and a web page.
+pub(super) fn title_problem(source: &Source, title: &str) -> Option<Problem> {
+    if !source.has("title") {
+        return None; // it is the file's name, which `fault` judges
+    }
+    if let Some((at, c)) = title.chars().enumerate().find(|(_, c)| !is_printable(*c)) {
+        let what = match c {
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => "a line break",
+            c if c.is_control() => "a control character",
+            _ => "an invisible formatting character",
+        };
+        let text = format!("`title` holds {what} (U+{:04X})", u32::from(c));
+        let help = "a title is one line of visible characters; take it out";
+        return Some(source.of_string("title", at, text, help));
+    }
+    if title.trim().is_empty() {
+        return Some(source.of_value("title", "`title` is blank", "give one, or leave the key away"));
+    }
+    let letters = title.chars().count();
+    (letters > LONGEST_TITLE).then(|| {
+        source.of_value("title", format!("`title` has {letters} characters"), format!("use up to {LONGEST_TITLE}"))
+    })
+}
+
+/// Why no folder can have the run's name.
+pub(super) fn run_problem(source: &Source, run: &Run, mix_place: &str, folder: &Path) -> Option<Problem> {
+    let name = run.name();
+    if name.len() > LONGEST_RUN {
+        let text = format!("a run's name would have {} bytes, {LONGEST_RUN} are the most", name.len());
+        return Some(source.of_value(mix_place, text, "shorten the mix or the variant's name"));
+    }
+    let bytes = folder.join(&name).as_os_str().len();
+    (bytes > LONGEST_FOLDER).then(|| {
+        let text = format!("the path of the run's folder has {bytes} bytes, {LONGEST_FOLDER} are the most");
+        source.of_value("mix", text, "give a shorter --results")
+    })
 }
 
 fn is_line_or_direction(c: char) -> bool {

@@ -1,13 +1,14 @@
 //! What was typed, resolved into runs: mixes × seeds and variants, defaults filled, named and hashed.
 
-use super::check::check;
-use super::config::{CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, Select, TaskKind, TrainConfig};
-use super::message::{nearest, Problem, Problems};
-use super::mix::{MixError, MixProblem};
+use super::check::{check, Finding};
+use super::config::{CorpusKind, DataConfig, DecodeConfig, ModelConfig, Run, TaskKind, TrainConfig};
+use super::message::{Problem, Problems};
+use super::paths::{entries, expand};
 use super::place::Place;
-use super::typed::{DataToml, DecodeToml, Files, ModelToml, Texts, TrainToml, VariantToml};
-use super::{defaults, names, pattern, Experiment, Mix};
-use crate::attention::registry::FUNCTIONS;
+use super::rows::{self, MOST_RUNS, MOST_VARIANTS};
+use super::typed::{DataToml, DecodeToml, ModelToml, TrainToml, VariantToml};
+use super::unusual::unusual;
+use super::{defaults, names, Experiment, Mix};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,8 @@ pub struct Plan {
     pub table: String,
     /// The file's stem, such as `ende`.
     pub column: String,
+    /// Settings that work but are rarely meant.
+    pub warnings: Vec<Problem>,
 }
 
 /// A run with its place among the results.
@@ -42,16 +45,32 @@ pub struct PlannedRun {
 }
 
 /// Settings of some rows: the experiment's own, or a variant's.
-struct Scope {
+pub(super) struct Scope {
     /// `` or `variant.0.`: where its keys stand.
-    prefix: String,
-    variant: Option<String>,
+    pub(super) prefix: String,
+    pub(super) variant: Option<String>,
     /// Each with the name of its place.
-    mixes: Vec<(Mix, String)>,
-    data: DataConfig,
-    model: ModelConfig,
-    train: TrainConfig,
-    decode: Option<DecodeConfig>,
+    pub(super) mixes: Vec<(Mix, String)>,
+    pub(super) data: DataConfig,
+    pub(super) model: ModelConfig,
+    pub(super) train: TrainConfig,
+    pub(super) decode: Option<DecodeConfig>,
+}
+
+impl Scope {
+    fn run(&self, title: &str, task: TaskKind, mix: &Mix, seed: u64) -> Run {
+        Run {
+            title: title.to_owned(),
+            task,
+            mix: mix.clone(),
+            variant: self.variant.clone(),
+            seed,
+            data: self.data.clone(),
+            model: self.model.clone(),
+            train: self.train.clone(),
+            decode: self.decode.clone(),
+        }
+    }
 }
 
 impl Experiment {
@@ -64,8 +83,17 @@ impl Experiment {
             return Err(Problems(vec![source.of_value("task", "`task` is missing", help)]));
         };
         let seeds = self.seeds(&mut problems);
+        let variants = self.typed.variant.as_deref().unwrap_or_default();
+        if variants.len() > MOST_VARIANTS {
+            let text = format!("there are {} variants; a file may have up to {MOST_VARIANTS}", variants.len());
+            return Err(Problems(vec![source.of_value(&format!("variant.{MOST_VARIANTS}"), text, "split the file")]));
+        }
+        let too_many = self.file_count_problems();
+        if !too_many.is_empty() {
+            return Err(sorted(too_many)); // each run would hold them
+        }
         let mut scopes = vec![self.scope(task, None, &mut problems)];
-        for (i, variant) in self.typed.variant.iter().flatten().enumerate() {
+        for (i, variant) in variants.iter().enumerate() {
             scopes.push(self.scope(task, Some((i, variant)), &mut problems));
         }
         self.check_rows(&scopes, &mut problems);
@@ -74,129 +102,63 @@ impl Experiment {
         let place = Place::of(&source.path, results);
         problems.extend(place.faults(&source.path));
         let title = self.typed.title.clone().unwrap_or_else(|| place.column.clone());
-        let mut runs = Vec::new();
+        problems.extend(names::title_problem(source, &title));
+        let rows: usize = scopes.iter().map(|scope| scope.mixes.len()).sum();
+        if rows.saturating_mul(seeds.len()) > MOST_RUNS {
+            let text = format!("{rows} rows of {} seeds are more than {MOST_RUNS} runs", seeds.len());
+            let help = "take out mixes or seeds, or split the file";
+            problems.push(source.of_value(if seeds.len() > rows { "seeds" } else { "mix" }, text, help));
+        }
+        let mut warnings = Vec::new();
+        let mut found = HashSet::new();
         for scope in &scopes {
             for (mix, mix_place) in &scope.mixes {
-                for &seed in &seeds {
-                    let run = Run {
-                        title: title.clone(),
-                        task,
-                        mix: mix.clone(),
-                        variant: scope.variant.clone(),
-                        seed,
-                        data: scope.data.clone(),
-                        model: scope.model.clone(),
-                        train: scope.train.clone(),
-                        decode: scope.decode.clone(),
-                    };
-                    for finding in check(&run) {
-                        let at = self.typed_at(&finding.keys, &scope.prefix, mix_place);
-                        problems.push(source.of_value(&at, finding.text, finding.help));
-                    }
-                    let (name, hash) = (run.name(), run.hash());
-                    if name.len() > names::LONGEST_RUN {
-                        let text = format!(
-                            "a run's name would have {} bytes, {} are the most",
-                            name.len(),
-                            names::LONGEST_RUN
-                        );
-                        problems.push(source.of_value(mix_place, text, "shorten the mix or the variant's name"));
-                    }
-                    runs.push(PlannedRun { folder: place.folder.join(&name), run, name, hash });
+                // a seed changes nothing of what is checked
+                let run = scope.run(&title, task, mix, *seeds.iter().max().unwrap_or(&0));
+                let mut place_of = |finding: Finding| {
+                    let at = self.typed_at(&finding.keys, &scope.prefix, mix_place);
+                    let is_new = found.insert((at.clone(), finding.text.clone()));
+                    is_new.then(|| source.of_value(&at, finding.text, finding.help))
+                };
+                let faults = check(&run);
+                if faults.is_empty() {
+                    warnings.extend(unusual(&run).into_iter().filter_map(&mut place_of));
                 }
+                problems.extend(faults.into_iter().filter_map(&mut place_of));
+                problems.extend(names::run_problem(source, &run, mix_place, &place.folder));
             }
         }
         if !problems.is_empty() {
             return Err(sorted(problems));
         }
+        let mut runs = Vec::new();
+        for scope in &scopes {
+            for (mix, _) in &scope.mixes {
+                for &seed in &seeds {
+                    let run = scope.run(&title, task, mix, seed);
+                    let (name, hash) = (run.name(), run.hash());
+                    runs.push(PlannedRun { folder: place.folder.join(&name), run, name, hash });
+                }
+            }
+        }
+        let warnings = sorted(warnings).0;
         let (results_csv, profile, table, column) = (place.csv, place.profile, place.table, place.column);
-        Ok(Plan { title, runs, results_csv, profile, table, column })
+        Ok(Plan { title, runs, results_csv, profile, table, column, warnings })
     }
 
-    /// The `[data]` sections that were typed, each with the prefix of its keys.
-    fn data_sections(&self) -> impl Iterator<Item = (String, &DataToml)> {
+    /// A problem of a planned run, at the first of `keys` that was typed.
+    pub fn problem_of(&self, run: &Run, finding: Finding) -> Problem {
+        let has_mix = |texts: &[String]| texts.iter().position(|text| Mix::parse(text).is_ok_and(|mix| mix == run.mix));
         let variants = self.typed.variant.iter().flatten().enumerate();
-        std::iter::once((String::new(), self.typed.data.as_ref()))
-            .chain(variants.map(|(i, variant)| (format!("variant.{i}."), variant.data.as_ref())))
-            .filter_map(|(prefix, data)| Some((prefix, data?)))
-    }
-
-    /// Files and folders that are named but can't be opened, patterns that no file matches, and parallel patterns whose files
-    /// do not belong together.
-    pub fn missing_files(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for (prefix, section) in self.data_sections() {
-            let mut look = |key: String, typed: &str, is_folder: bool| {
-                let Err(text) = readable(&expand(typed), is_folder) else { return };
-                // A list that was typed as one path has a shorter key.
-                let keys = key
-                    .match_indices('.')
-                    .map(|(dot, _)| &key[..dot])
-                    .chain([&key[..]])
-                    .map(|key| prefix.clone() + key);
-                let at = keys.rev().find(|key| self.source.has(key)).unwrap_or_default();
-                let help = "relative paths are from the current folder, `~/` is the home folder";
-                problems.push(self.source.of_value(&at, text, help));
-            };
-            for (key, files) in [("train", &section.train), ("dev", &section.dev), ("test", &section.test)] {
-                for (i, entry) in files.iter().flat_map(|files| files.0.iter().enumerate()) {
-                    for (j, typed) in entry.texts.iter().enumerate() {
-                        look(format!("data.{key}.{i}.{j}"), typed, false);
-                    }
-                }
-            }
-            for (i, typed) in section.stories.iter().flat_map(|stories| stories.texts.iter().enumerate()) {
-                look(format!("data.stories.{i}"), typed, true);
-            }
-            for (key, typed, is_folder) in [("folder", &section.folder, true), ("vectors", &section.vectors, false)] {
-                if let Some(typed) = typed {
-                    look(format!("data.{key}"), typed, is_folder);
-                }
-            }
-            if let (Some(folder), Some(set)) = (&section.folder, &section.set) {
-                look("data.set".into(), &Path::new(folder).join(set).to_string_lossy(), true);
-            }
-        }
-        if problems.is_empty() {
-            problems = self.unparallel_files();
-        }
-        problems
-    }
-
-    fn unparallel_files(&self) -> Vec<Problem> {
-        let Some(task) = self.typed.task else { return Vec::new() };
-        let base = self.typed.data.as_ref().and_then(|data| data.corpus);
-        let mut problems = Vec::new();
-        for (prefix, section) in self.data_sections() {
-            let corpus = section.corpus.or(base).unwrap_or(defaults::data(task).corpus);
-            for (key, files) in [("train", &section.train), ("dev", &section.dev), ("test", &section.test)] {
-                for entry in files.iter().flat_map(|files| entries(files, corpus, task)) {
-                    if let Err(text) = pattern::expand(&entry) {
-                        let help = "name patterns whose wildcards stand for the same parts, or name the files";
-                        problems.push(self.source.of_value(&format!("{prefix}data.{key}"), text, help));
-                    }
-                }
-            }
-        }
-        problems
-    }
-
-    fn seeds(&self, problems: &mut Vec<Problem>) -> Vec<u64> {
-        let Some(seeds) = &self.typed.seeds else { return defaults::SEEDS.to_vec() };
-        if seeds.is_empty() {
-            problems.push(self.source.of_value("seeds", "`seeds` is empty", "give one or more, such as [1, 2, 3]"));
-        }
-        for (i, seed) in seeds.iter().enumerate() {
-            let at = format!("seeds.{i}");
-            if seeds[..i].contains(seed) {
-                problems.push(self.source.of_value(&at, format!("seed {seed} is given twice"), "take one out"));
-            }
-            if i64::try_from(*seed).is_err() {
-                let help = format!("give {} or less", i64::MAX);
-                problems.push(self.source.of_value(&at, format!("seed {seed} is too large"), help));
-            }
-        }
-        seeds.clone()
+        let variant = variants
+            .filter(|(_, variant)| run.variant.is_some() && variant.name == run.variant)
+            .find(|(_, variant)| variant.mix.as_ref().is_some_and(|mix| has_mix(&mix.texts).is_some()));
+        let prefix = variant.map_or(String::new(), |(index, _)| format!("variant.{index}."));
+        let mix = variant.map_or(self.typed.mix.as_ref(), |(_, variant)| variant.mix.as_ref());
+        let element = mix.filter(|mix| mix.is_list).and_then(|mix| has_mix(&mix.texts));
+        let mix_place = element.map_or(format!("{prefix}mix"), |index| format!("{prefix}mix.{index}"));
+        let at = self.typed_at(&finding.keys, &prefix, &mix_place);
+        self.source.of_value(&at, finding.text, finding.help)
     }
 
     fn scope(&self, task: TaskKind, variant: Option<(usize, &VariantToml)>, problems: &mut Vec<Problem>) -> Scope {
@@ -235,7 +197,7 @@ impl Experiment {
             layers.into_iter().flatten().for_each(|section| section.lay_over(decode));
         }
         let mix = over.map_or(typed.mix.as_ref(), |over| over.mix.as_ref());
-        let mixes = self.mixes(&prefix, mix, problems);
+        let mixes = rows::mixes(&self.source, &prefix, mix, &model.shape(), problems);
         Scope {
             variant: over.map(|over| over.name.clone().unwrap_or_default()),
             prefix,
@@ -244,140 +206,6 @@ impl Experiment {
             model,
             train,
             decode,
-        }
-    }
-
-    fn mixes(&self, prefix: &str, typed: Option<&Texts>, problems: &mut Vec<Problem>) -> Vec<(Mix, String)> {
-        let source = &self.source;
-        let name = format!("{prefix}mix");
-        let Some(typed) = typed else {
-            let at = if prefix.is_empty() { &name } else { prefix.trim_end_matches('.') };
-            let help = "name one or more, such as `mix = \"R+V\"` or `mix = [\"V\", \"D\"]`";
-            problems.push(source.of_value(at, "`mix` is missing", help));
-            return Vec::new();
-        };
-        if typed.texts.is_empty() {
-            problems.push(source.of_value(&name, "`mix` is empty", "name one or more, such as [\"V\", \"R+V\"]"));
-        }
-        let mut mixes: Vec<(Mix, String)> = Vec::new();
-        for (i, text) in typed.texts.iter().enumerate() {
-            let at = if typed.is_list { format!("{name}.{i}") } else { name.clone() };
-            match Mix::parse(text) {
-                Ok(mix) => {
-                    if mixes.iter().any(|(other, _)| *other == mix) {
-                        problems.push(source.of_value(&at, format!("mix `{mix}` is given twice"), "take one out"));
-                    }
-                    mixes.push((mix, at));
-                }
-                Err(error) => {
-                    let near = near_mix(text, &error);
-                    problems.push(source.of_string(&at, error.column, error.problem.to_string(), near));
-                }
-            }
-        }
-        mixes
-    }
-
-    /// Variants need names that tell rows apart, and settings of their own.
-    fn check_rows(&self, scopes: &[Scope], problems: &mut Vec<Problem>) {
-        let source = &self.source;
-        let mut rows = HashSet::new();
-        for scope in scopes {
-            let place = scope.prefix.trim_end_matches('.');
-            if let Some(name) = &scope.variant {
-                let at = format!("{}name", scope.prefix);
-                if !source.has(&at) {
-                    problems.push(source.of_value(
-                        place,
-                        "a [[variant]] has no `name`",
-                        "add `name = \"control\"` or so",
-                    ));
-                } else if let Some((text, help)) = names::fault(name, names::Kind::Variant) {
-                    problems.push(source.of_value(&at, text, help));
-                }
-                let base = &scopes[0];
-                if (&scope.data, &scope.model, &scope.train, &scope.decode)
-                    == (&base.data, &base.model, &base.train, &base.decode)
-                {
-                    let text = format!("variant `{name}` changes nothing");
-                    problems.push(source.of_value(&at, text, "add what differs, such as [variant.model]"));
-                }
-            }
-            for (mix, at) in &scope.mixes {
-                if !rows.insert((mix.clone(), scope.variant.clone())) && scope.variant.is_some() {
-                    let text = format!("there are two rows `{mix}` of this variant name");
-                    problems.push(source.of_value(at, text, "give the variants different names"));
-                }
-            }
-        }
-    }
-
-    /// A key that changes nothing is an error: its author expects something of it.
-    fn check_effects(&self, task: TaskKind, scopes: &[Scope], problems: &mut Vec<Problem>) {
-        let many_terms = |scope: &Scope| scope.mixes.iter().any(|(mix, _)| mix.terms.len() > 1);
-        for name in self.source.names() {
-            let within = name.strip_prefix("variant.").and_then(|rest| rest.split_once('.'));
-            let (index, key) = within.map_or((None, name), |(index, key)| (index.parse::<usize>().ok(), key));
-            let touched = match index {
-                Some(index) => scopes.get(index + 1..index + 2).unwrap_or_default(),
-                None => scopes,
-            };
-            let all = |idle: &dyn Fn(&Scope) -> bool| touched.iter().all(idle);
-            let corpus = |kind: fn(CorpusKind) -> bool| touched.iter().any(|scope| kind(scope.data.corpus));
-            let why = match key {
-                "decode" if task == TaskKind::MaskedLanguageModelling => "gaps are filled greedily",
-                "decode" if !task.has_target() => "this task writes no target",
-                "decode.max_extra" if task != TaskKind::Translation => "only a translation's length follows its source",
-                "model.encoder_layers" if !task.has_encoder() => "language modelling has no encoder",
-                "model.decoder_layers" if !task.has_decoder() => "classification has no decoder",
-                "data.source" if task != TaskKind::Translation => "only translation has two languages",
-                "data.target" if !task.has_target() => "this task writes no target",
-                "data.target" if task != TaskKind::Translation && !corpus(CorpusKind::reads_files) => {
-                    "this corpus is English"
-                }
-                "data.source" | "data.target" if all(&|scope| scope.data.corpus == CorpusKind::Reverse) => {
-                    "corpus `reverse` has no languages"
-                }
-                "data.train" | "data.dev" | "data.test" if !corpus(CorpusKind::reads_files) => {
-                    "this corpus reads no files that you name"
-                }
-                "data.dev" | "data.test" if all(&|scope| scope.data.corpus == CorpusKind::PersonaChat) => {
-                    "the one file of `persona-chat` holds all splits"
-                }
-                "data.folder" if !corpus(CorpusKind::reads_folder) => "this corpus has no official folder",
-                "data.set" if !corpus(CorpusKind::has_sets) => "only `glue` and `superglue` have sets",
-                "data.stories" if !corpus(|corpus| corpus == CorpusKind::CnnStories) => {
-                    "only `cnn-stories` has stories"
-                }
-                "data.fields" if !corpus(|corpus| corpus == CorpusKind::JsonLines) => "only `json-lines` has fields",
-                "data.personas" if !corpus(CorpusKind::has_personas) => "this corpus has no persona lines",
-                "data.history" if task == TaskKind::Dialogue && all(&|scope| scope.data.corpus == CorpusKind::Text) => {
-                    "a line of corpus `text` is one text"
-                }
-                "data.history" | "data.vectors" if task != TaskKind::Dialogue => "it is for dialogue",
-                "data.window" if !task.models_text() => "it is for language modelling",
-                "data.noise_density" | "data.mean_span" if task != TaskKind::MaskedLanguageModelling => {
-                    "it is for masked language modelling"
-                }
-                "data.max_source_tokens" if !matches!(task, TaskKind::Summarization | TaskKind::Dialogue) => {
-                    "it is for summarization and dialogue; max_tokens holds here"
-                }
-                "data.max_tokens" | "data.too_long" if all(&|scope| scope.data.window > 0) => {
-                    "windows cut no line; `window` says how long they are"
-                }
-                "data.too_long" if task == TaskKind::Classification => "long texts are always cut",
-                "train.label_smoothing" if all(&|scope| scope.data.corpus.is_scored(&scope.data.set)) => {
-                    "a score has no classes"
-                }
-                "train.average" if all(&|scope| scope.train.select != Select::Average) => {
-                    "it counts with `select = \"average\"` only"
-                }
-                "model.mixing" if !touched.iter().any(many_terms) => "no mix has two terms",
-                _ => continue,
-            };
-            let word = key.rsplit('.').next().unwrap_or(key);
-            let text = format!("`{word}` has no effect: {why}");
-            problems.push(self.source.of_key(name, text, "take it out"));
         }
     }
 
@@ -398,21 +226,6 @@ impl Experiment {
     }
 }
 
-/// "did you mean" for a function's name that is nearly right, or two names without a `+`.
-fn near_mix(mix: &str, error: &MixError) -> String {
-    let MixProblem::UnknownName(name) = &error.problem else { return String::new() };
-    if error.problem.to_string().contains("did you mean") {
-        return String::new(); // only the case was wrong
-    }
-    let known: Vec<&str> = FUNCTIONS.iter().map(|entry| entry.name).collect();
-    let joined = (1..name.len()).filter(|at| name.is_char_boundary(*at)).map(|at| name.split_at(at));
-    let joined = joined.filter(|(a, b)| known.contains(a) && known.contains(b)).map(|(a, b)| format!("{a}+{b}")).next();
-    let Some(near) = joined.or_else(|| nearest(name, &known).map(str::to_owned)) else { return String::new() };
-    let (head, tail): (String, String) =
-        (mix.chars().take(error.column).collect(), mix.chars().skip(error.column).collect());
-    format!("did you mean `{head}{near}{}`?", tail.strip_prefix(name.as_str()).unwrap_or_default())
-}
-
 /// A flat list is one pair where text comes in pairs of files, and many files elsewhere.
 fn lay_data(section: &DataToml, task: TaskKind, data: &mut DataConfig) {
     section.lay_over(data);
@@ -430,37 +243,6 @@ fn lay_data(section: &DataToml, task: TaskKind, data: &mut DataConfig) {
         if let Some(files) = typed {
             *resolved = entries(files, data.corpus, task);
         }
-    }
-}
-
-fn entries(files: &Files, corpus: CorpusKind, task: TaskKind) -> Vec<Vec<PathBuf>> {
-    let pairs = corpus == CorpusKind::Text && task.has_target();
-    let flat = !files.0.is_empty() && files.0.iter().all(|entry| !entry.is_list);
-    if flat && pairs {
-        return vec![files.0.iter().flat_map(|entry| entry.texts.iter().map(|path| expand(path))).collect()];
-    }
-    files.0.iter().map(|entry| entry.texts.iter().map(|path| expand(path)).collect()).collect()
-}
-
-/// `~/` is the home folder; other relative paths are from the current folder.
-fn expand(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => PathBuf::from(path),
-    }
-}
-
-/// Whether there is such a folder, or file; a pattern stands for the files that it matches.
-fn readable(path: &Path, is_folder: bool) -> Result<(), String> {
-    if !is_folder && pattern::matches(path)?.is_some() {
-        return Ok(());
-    }
-    let found = std::fs::File::open(path).and_then(|file| file.metadata());
-    match found {
-        Ok(found) if found.is_dir() == is_folder => Ok(()),
-        Ok(_) if is_folder => Err(format!("{} can't be read: it is no folder", path.display())),
-        Ok(_) => Err(format!("{} can't be read: it is a folder", path.display())),
-        Err(error) => Err(format!("{} can't be read: {error}", path.display())),
     }
 }
 

@@ -1,6 +1,6 @@
 //! An experiment file as text, and where each key stands in it.
 
-use super::message::{suggest, Place, Problem, Problems};
+use super::message::{clip, suggest, Place, Problem, Problems};
 use super::typed::ExperimentToml;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -8,6 +8,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
+
+/// Faults of the TOML itself that are listed; each takes another pass over the file.
+const MOST_FAULTS: usize = 20;
+
+/// Longer keys are unknown ones; nothing beneath them is indexed.
+const LONGEST_KEY: usize = 64;
+
+/// Deeper keys are unknown ones: `variant.0.data.train.0.0` is the deepest known.
+const DEEPEST_KEY: usize = 8;
 
 /// Bytes of a key and of its value (of an element of a list, twice its own).
 type Spans = (Range<usize>, Range<usize>);
@@ -28,7 +37,7 @@ impl Source {
         let mut table = DeTable::parse(text).map_err(|error| {
             Problems(vec![source.problem_at(error.span().unwrap_or(0..0), lines_joined(error.message()), "")])
         })?;
-        index(table.get_ref(), "", &mut source.places);
+        index(table.get_ref(), "", 0, &mut source.places);
         let mut problems = Vec::new();
         loop {
             let error = match ExperimentToml::deserialize(toml::de::Deserializer::from(table.clone())) {
@@ -40,7 +49,7 @@ impl Source {
             let name = source.path_at(&span);
             let (message, help) = reword(error.message(), name.as_deref().unwrap_or_default());
             problems.push(source.problem_at(span.clone(), message, help));
-            if !remove(table.get_mut(), &span) {
+            if problems.len() == MOST_FAULTS || !remove(table.get_mut(), &span) {
                 break;
             }
         }
@@ -103,21 +112,25 @@ impl Source {
     }
 }
 
-fn index(table: &DeTable, prefix: &str, places: &mut BTreeMap<String, Spans>) {
+fn index(table: &DeTable, prefix: &str, depth: usize, places: &mut BTreeMap<String, Spans>) {
     for (key, value) in table.iter() {
-        let name = format!("{prefix}{}", key.get_ref());
-        index_value(value, &name, places);
+        let is_long = key.get_ref().len() > LONGEST_KEY;
+        let name = format!("{prefix}{}", if is_long { clip(key.get_ref()) } else { key.get_ref().to_string() });
+        if !is_long {
+            index_value(value, &name, depth + 1, places);
+        }
         places.insert(name, (key.span(), value.span()));
     }
 }
 
-fn index_value(value: &Spanned<DeValue>, name: &str, places: &mut BTreeMap<String, Spans>) {
+fn index_value(value: &Spanned<DeValue>, name: &str, depth: usize, places: &mut BTreeMap<String, Spans>) {
     match value.get_ref() {
-        DeValue::Table(table) => index(table, &format!("{name}."), places),
+        _ if depth >= DEEPEST_KEY => {}
+        DeValue::Table(table) => index(table, &format!("{name}."), depth, places),
         DeValue::Array(list) => {
             for (i, element) in list.iter().enumerate() {
                 let name = format!("{name}.{i}");
-                index_value(element, &name, places);
+                index_value(element, &name, depth + 1, places);
                 places.insert(name, (element.span(), element.span()));
             }
         }
@@ -126,6 +139,8 @@ fn index_value(value: &Spanned<DeValue>, name: &str, places: &mut BTreeMap<Strin
 }
 
 /// Takes out the innermost entry at `span`, so that what else is wrong comes to light.
+///
+/// Recursion is bounded by the parser's own limit on nesting.
 fn remove(table: &mut DeTable, span: &Range<usize>) -> bool {
     let covers = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
     for (_, value) in table.iter_mut() {
@@ -152,7 +167,7 @@ fn reword(message: &str, name: &str) -> (String, String) {
     if message.starts_with("unknown field") && !quoted.is_empty() {
         let section = section_of(name);
         let within = if section.is_empty() { String::new() } else { format!(" in {section}") };
-        let text = format!("unknown key `{}`{within}", quoted[0]);
+        let text = format!("unknown key `{}`{within}", clip(quoted[0]));
         let elsewhere = sections_with(quoted[0]);
         let mut help = suggest(quoted[0], &quoted[1..]);
         if !elsewhere.is_empty() {
@@ -162,10 +177,10 @@ fn reword(message: &str, name: &str) -> (String, String) {
     }
     let key = match name.rsplit_once('.') {
         Some((list, index)) if index.parse::<usize>().is_ok() => format!("an element of `{}`", last_word(list)),
-        _ => format!("`{}`", last_word(name)),
+        _ => format!("`{}`", clip(last_word(name))),
     };
     if message.starts_with("unknown variant") && !quoted.is_empty() {
-        return (format!("{key} can't be `{}`", quoted[0]), suggest(quoted[0], &quoted[1..]));
+        return (format!("{key} can't be `{}`", clip(quoted[0])), suggest(quoted[0], &quoted[1..]));
     }
     if let Some((found, expected)) = message.split_once(", expected ") {
         let found = found.trim_start_matches("invalid type: ").trim_start_matches("invalid value: ");
@@ -177,7 +192,7 @@ fn reword(message: &str, name: &str) -> (String, String) {
             other if other.starts_with("struct ") => "a section",
             other => other,
         };
-        return (format!("{key} is the {found}, but must be {expected}"), String::new());
+        return (format!("{key} is the {}, but must be {expected}", clip(found)), String::new());
     }
     if message == "wanted string or table" {
         return (format!("{key} must be a string"), String::new()); // toml's words for an enum
@@ -220,5 +235,5 @@ fn last_word(name: &str) -> &str {
 }
 
 fn lines_joined(message: &str) -> String {
-    message.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+    message.lines().map(str::trim).collect::<Vec<_>>().join("; ").chars().take(300).collect()
 }

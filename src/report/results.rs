@@ -9,6 +9,7 @@ use super::read::{attention, cost, log, runs, Tail};
 pub use crate::experiment::row::row_key;
 use crate::experiment::Run;
 use crate::files::is_clutter;
+use crate::regular;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -160,7 +161,7 @@ pub fn table_stem(results: &TableResults) -> String {
 
 /// Whether the report wrote this file; a run's rows say of which settings they are.
 fn is_own_table(path: &Path, stem: &str, table: &str) -> bool {
-    let start = || std::fs::read(path).map(|b| b.starts_with(b"row,mix,")).unwrap_or(false);
+    let start = || regular::read(path, regular::TABLE).map(|b| b.starts_with(b"row,mix,")).unwrap_or(false);
     (stem == table || stem == format!("{table}.table")) && start()
 }
 
@@ -235,8 +236,8 @@ fn read_run(folder: &Path, rows: &[RunRow]) -> Result<Option<RunFolder>> {
     let config = folder.join("config.toml");
     let mut config_hash = None;
     let config: toml::Table = if config.is_file() {
-        let text =
-            std::fs::read_to_string(&config).map_err(|source| ReportError::Read { path: config.clone(), source })?;
+        let text = regular::read_text(&config, regular::EXPERIMENT)
+            .map_err(|source| ReportError::Read { path: config.clone(), source })?;
         config_hash = Run::from_toml(&text).ok().map(|run| run.hash());
         text.parse().map_err(|e: toml::de::Error| {
             let before = e.span().map_or(0, |span| span.start.min(text.len()));

@@ -23,6 +23,7 @@ use crate::metric::classification::MetricKind;
 use crate::metric::script::{self, Share};
 use crate::model::classifier::Classifier;
 use crate::model::LayerView;
+use crate::regular;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -50,7 +51,8 @@ impl Labels {
     /// Reads the `labels.json` of a run's folder.
     pub fn load(folder: &Path) -> Result<Labels> {
         let file = labels_file(folder);
-        let text = std::fs::read_to_string(&file).with_context(|| format!("{}: cannot read", file.display()))?;
+        let text =
+            regular::read_text(&file, regular::RECORD).with_context(|| format!("{}: cannot read", file.display()))?;
         serde_json::from_str(&text).with_context(|| format!("{}: not whole", file.display()))
     }
 

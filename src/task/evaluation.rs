@@ -16,6 +16,7 @@ use crate::data::labelled::{Label, LabelledRow, LabelledRows, RecordAnswers};
 use crate::data::rows::sha256_hex;
 use crate::excerpt::excerpt;
 use crate::files::write_atomically;
+use crate::regular;
 use anyhow::{bail, Context, Result};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -230,7 +231,7 @@ pub fn read_losses(path: &Path) -> Result<DevScore> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("{}: cannot read", path.display()))
+    regular::read(path, regular::TABLE).with_context(|| format!("{}: cannot read", path.display()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! log.csv: a line every `log_every` steps and at every evaluation.
 
 use super::side_text;
+use crate::regular;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -177,7 +178,7 @@ pub(super) fn record<T: AsRef<[u8]>>(cells: impl IntoIterator<Item = T>) -> Resu
 
 fn lines_up_to(path: &Path, step: u64) -> Result<Vec<csv::StringRecord>> {
     let reading = || format!("{}: cannot read this log; start the run again with --fresh", path.display());
-    let mut reader = csv::Reader::from_path(path).with_context(reading)?;
+    let mut reader = regular::open(path).map(csv::Reader::from_reader).with_context(reading)?;
     let mut kept = Vec::new();
     for record in reader.records() {
         // a line that a crash cut short stands after the checkpoint, and is dropped with the others there

@@ -1,13 +1,14 @@
 //! Files beside a training run that are written again from memory when they are damaged: the log, attention histograms.
 
 use crate::files::write_atomically;
+use crate::regular;
 use anyhow::Result;
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// What is wrong with a file that should begin with `text`, such as `line 12 was changed`; `None` if it does.
 pub fn damage(path: &Path, text: &str) -> Option<String> {
-    let found = match std::fs::read(path) {
+    let found = match regular::read(path, regular::TABLE) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Some(format!("{}: it is missing", path.display())),
         Err(error) => return Some(format!("{}: it cannot be read: {error}", path.display())),

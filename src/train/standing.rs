@@ -4,6 +4,7 @@ use super::checkpoint;
 use super::outcome::{metrics_file, Row};
 use crate::experiment::row::row_key;
 use crate::experiment::{PlannedRun, Run};
+use crate::regular;
 use crate::task::evaluation::DIGESTS;
 use anyhow::{bail, Context, Result};
 use serde_json::Value;
@@ -123,7 +124,7 @@ fn started(planned: &PlannedRun) -> Result<Standing> {
 
 /// A file's bytes; `None` if it is not there.
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    match std::fs::read(path) {
+    match regular::read(path, regular::RECORD) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(_) if path.is_dir() => bail!("{}: is a folder and must be a file; remove it", path.display()),

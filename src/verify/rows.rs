@@ -4,6 +4,7 @@ use super::scores::{self, Recomputed};
 use super::{Check, Part};
 use crate::data::rows::sha256_hex;
 use crate::experiment::Run;
+use crate::regular;
 use crate::report::read::{Row, Sheet, Tail};
 use crate::task::evaluation::DIGESTS;
 use anyhow::{Context, Result};
@@ -82,7 +83,7 @@ fn verify(part: &mut Part, sheet: &Sheet, row: &Row, name: &str, folder: &Path, 
 
 /// The hash of the settings in a run's folder, if they can be read.
 fn settings_hash(folder: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(folder.join("config.toml")).ok()?;
+    let text = regular::read_text(&folder.join("config.toml"), regular::EXPERIMENT).ok()?;
     Some(Run::from_toml(&text).ok()?.hash())
 }
 
@@ -93,7 +94,7 @@ fn settings(part: &mut Part, row: &Row, name: &str, folder: &Path) -> Option<Run
         part.absent(Check::Config, "`config.toml` of runs");
         return None;
     }
-    let read = std::fs::read_to_string(&file).map_err(|error| error.to_string());
+    let read = regular::read_text(&file, regular::RECORD).map_err(|error| error.to_string());
     let run = match read.and_then(|text| Run::from_toml(&text).map_err(|error| error.message().to_string())) {
         Ok(run) => run,
         Err(error) => {
@@ -116,7 +117,7 @@ fn settings(part: &mut Part, row: &Row, name: &str, folder: &Path) -> Option<Run
 
 /// The content of a `metrics.json`; none where there is no such file.
 fn load(file: &Path) -> Result<Option<Map<String, Value>>> {
-    match std::fs::read(file) {
+    match regular::read(file, regular::TABLE) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         bytes => Ok(Some(serde_json::from_slice(&bytes.context("cannot read")?).context("damaged")?)),
     }
@@ -169,7 +170,7 @@ fn digests_of(part: &mut Part, digests: &Map<String, Value>, name: &str, folder:
     for (file, wanted) in digests {
         let path = folder.join(file);
         let wanted = wanted.as_str().unwrap_or_default();
-        match std::fs::read(&path) {
+        match regular::read(&path, regular::TABLE) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 part.problem(Check::Files, &path, Some(name), "missing, but metrics.json has its digest")
             }

@@ -2,6 +2,7 @@
 
 use super::rows::reason;
 use super::{Check, Part, BENCHMARKS};
+use crate::regular;
 use crate::report::results::name_of;
 use crate::report::{render, render_benchmarks};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub fn table(folder: &Path, profile: &str, published: &Path) -> Option<Part> {
     };
     let any = rendered.iter().any(|(path, _)| path.exists());
     for (path, wanted) in rendered {
-        match std::fs::read(&path) {
+        match regular::read(&path, regular::TABLE) {
             Ok(found) if found == wanted.as_bytes() => part.ok(Check::Tables),
             Ok(found) => part.problem(Check::Tables, &path, None, difference(&found, &wanted)),
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -156,10 +156,10 @@ fn models(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<Model>> {
             models.push(Model { name, run, trained: Some((path.clone(), weights)) });
         }
     }
-    if !models.iter().any(|model| is_wanted(mixes, &model.run.mix)) {
+    if !models.iter().any(|model| is_wanted(mixes, &model.run)) {
         return Err(none_wanted(models.iter().map(|model| &model.run.mix)));
     }
-    models.retain(|model| is_wanted(mixes, &model.run.mix));
+    models.retain(|model| is_wanted(mixes, &model.run));
     if let Some(model) = models.iter().find(|model| model.run.decode.is_none()) {
         bail!("{} writes no text: nothing is decoded in a run without a [decode] section", model.name);
     }

@@ -98,7 +98,7 @@ pub(super) fn runs(paths: &[PathBuf], mixes: &[Mix]) -> Result<Vec<(String, Run)
         for planned in plan.runs {
             let is_again = runs.iter().any(|(title, run)| *title == plan.title && run.mix == planned.run.mix);
             there.push(planned.run.mix.clone());
-            if is_wanted(mixes, &planned.run.mix) && !is_again {
+            if is_wanted(mixes, &planned.run) && !is_again {
                 runs.push((plan.title.clone(), planned.run));
             }
         }

@@ -83,7 +83,7 @@ pub(super) fn all(args: &Args) -> Result<Vec<Wanted>> {
         let is_name = |text: &String| plan.runs.iter().any(|planned| planned.name == *text);
         let by_name = |only: &String, name: &String| if is_name(only) { name == only } else { name.contains(only) };
         let chosen = |planned: &PlannedRun| {
-            is_wanted(&args.mixes, &planned.run.mix)
+            is_wanted(&args.mixes, &planned.run)
                 && args.only.as_ref().is_none_or(|only| by_name(only, &planned.name))
                 && args.name.as_ref().is_none_or(|name| planned.name == *name)
         };
@@ -91,9 +91,9 @@ pub(super) fn all(args: &Args) -> Result<Vec<Wanted>> {
         all.push(Wanted { file: experiment.source.path, plan, chosen, done: Mutex::default() });
     }
     if all.iter().all(|wanted| wanted.runs().next().is_none()) {
-        let mixes = || all.iter().flat_map(|wanted| &wanted.plan.runs).map(|planned| &planned.run.mix);
-        if !mixes().any(|mix| is_wanted(&args.mixes, mix)) {
-            return Err(none_wanted(mixes()));
+        let runs = || all.iter().flat_map(|wanted| &wanted.plan.runs).map(|planned| &planned.run);
+        if !runs().any(|run| is_wanted(&args.mixes, run)) {
+            return Err(none_wanted(runs().map(|run| &run.mix)));
         }
         let text = args.only.as_deref().or(args.name.as_deref()).unwrap_or_default();
         let of_these = if args.mixes.is_empty() { "" } else { " of these mixes" };

@@ -56,7 +56,10 @@ fn tabular(table: &Table) -> String {
 /// Text as LaTeX shows it unchanged.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
+    let mut opens = true;
     for c in text.chars() {
+        let quotes = if opens { "``" } else { "''" };
+        opens = c.is_whitespace() || "([{-–—/".contains(c);
         match c {
             '\\' => escaped += "\\textbackslash{}",
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => {
@@ -80,7 +83,7 @@ pub fn escape(text: &str) -> String {
             '²' => escaped += "$^2$",
             '³' => escaped += "$^3$",
             '½' => escaped += "$\\frac12$",
-            '"' => escaped += "''",
+            '"' => escaped += quotes,
             other => escaped.push(other),
         }
     }
@@ -98,5 +101,11 @@ mod tests {
         assert_eq!(escape("11.80 ± 0.21 (3)"), "11.80 $\\pm$ 0.21 (3)");
         assert_eq!(escape("\u{2212}0.40"), "$-$0.40");
         assert_eq!(escape("2d² + h·N"), "2d$^2$ + h$\\cdot$N");
+    }
+
+    #[test]
+    fn quotes_open_and_close() {
+        assert_eq!(escape("\"q\", (\"r\") and \"s t\""), "``q'', (``r'') and ``s t''");
+        assert_eq!(escape("5\" wide"), "5'' wide");
     }
 }

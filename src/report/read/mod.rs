@@ -8,6 +8,8 @@ pub mod runs;
 
 use super::error::{ReportError, Result};
 use crate::excerpt::excerpt;
+use crate::experiment::message::is_printable;
+use crate::regular;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -31,7 +33,8 @@ pub enum Tail {
 impl Sheet {
     /// Reads a file that has at least the columns `required`.
     pub fn read(path: &Path, required: &[&str], tail: Tail) -> Result<Sheet> {
-        let bytes = std::fs::read(path).map_err(|source| ReportError::Read { path: path.into(), source })?;
+        let bytes =
+            regular::read(path, regular::TABLE).map_err(|source| ReportError::Read { path: path.into(), source })?;
         Sheet::parse(path, &bytes, required, tail)
     }
 
@@ -62,7 +65,7 @@ impl Sheet {
                 )
             })?;
             let line = record.position().map_or(1, |p| p.line());
-            let cells: Vec<String> = record.iter().map(|c| c.trim().to_string()).collect();
+            let cells: Vec<String> = record.iter().map(printable).collect();
             if header.is_empty() {
                 header = cells;
                 continue;
@@ -97,6 +100,16 @@ impl Sheet {
     /// Rows, in order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         self.rows.iter().map(|(line, cells)| Row { sheet: self, line: *line, cells })
+    }
+}
+
+/// A cell without white space at its ends. Line breaks, control characters and the like, which would break a table, a figure or
+/// a page, become blanks.
+fn printable(cell: &str) -> String {
+    let cell = cell.trim();
+    match cell.chars().all(is_printable) {
+        true => cell.to_string(),
+        false => cell.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect(),
     }
 }
 
@@ -168,6 +181,12 @@ mod tests {
         let sheet = parse("mix,seed\nV,one\n", Tail::Strict).unwrap();
         let error = sheet.rows().next().unwrap().value::<u64>("seed").unwrap_err();
         assert_eq!(error.to_string(), "x.csv:2: column `seed` holds \"one\", which is no whole number");
+    }
+
+    #[test]
+    fn a_cell_that_would_break_a_table_is_one_line() {
+        let sheet = parse("title,seed\n\"a\nb\u{2028}c\u{202e}d \",1\n", Tail::Strict).unwrap();
+        assert_eq!(sheet.rows().next().unwrap().text("title"), "a b c d");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::outcome::Row;
 use super::standing::{self, Standing};
 use crate::experiment::Plan;
 use crate::files::{self, write_atomically, Lock};
+use crate::regular;
 use anyhow::{bail, Context, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -86,7 +87,7 @@ pub fn check(path: &Path) -> Result<()> {
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    match std::fs::read(path) {
+    match regular::read(path, regular::TABLE) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(_) if path.is_dir() => {
