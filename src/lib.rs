@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod files;
 pub mod input;
 pub mod interrupt;
+pub mod machine;
 pub mod metric;
 pub mod model;
 pub mod native;

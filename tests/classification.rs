@@ -219,7 +219,7 @@ fn parameters_are_counted_before_the_data_are_read() {
     let mut run = planned.run.clone();
     run.data.vocabulary = task.training().tokenizer.size();
     let counted = synthesizer::model::count_parameters(task.variables());
-    assert_eq!(task::count_parameters(&run).unwrap(), counted);
+    assert_eq!(task::size::parameters(&run, run.data.vocabulary).unwrap(), counted);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn problems(text: &str) -> Vec<(String, String)> {
     let found = plan_at("x.toml", text).expect_err("a problem");
     let describe = |problem: &synthesizer::experiment::Problem| {
         let place = problem.place.as_ref().expect("a place");
-        let marked: String = place.excerpt.chars().skip(place.indent).take(place.width).collect();
+        let marked: String = place.excerpt.chars().skip(place.column - 1 - place.skipped).take(place.width).collect();
         (format!("{}:{}: {}", place.line, place.column, problem.text), marked)
     };
     found.0.iter().map(describe).collect()
@@ -412,7 +412,10 @@ fn long_names_are_refused_before_anything_is_trained() {
     assert_eq!(plan.title.chars().count(), 120);
     let variant = |name: &str| format!("{MT}[[variant]]\nname = \"{name}\"\nmix = \"V\"\nmodel.d_ff = 8\n");
     let clipped = format!("{}…", "n".repeat(60));
-    assert_eq!(first(&variant(&"n".repeat(300))), format!("4:8: the name `{clipped}` has 300 letters"));
+    assert_eq!(
+        first(&variant(&"n".repeat(300))),
+        format!("4:8: `{clipped}` can't be part of a folder's name: it has 300 bytes, and 100 are the most")
+    );
     plan_at("x.toml", &variant(&"n".repeat(64))).expect("a plan");
     // each parameter of a function is in the run's name
     let mix = "FD(hidden=100000,a=256,b=1)+FR(k=100000)+V(rank=100000)+D(hidden=100000)+R";
@@ -420,7 +423,7 @@ fn long_names_are_refused_before_anything_is_trained() {
         "task = \"translation\"\nmix = \"{mix}\"\n[[variant]]\nname = \"{}\"\nmix = \"{mix}\"\nmodel.d_ff = 8\n",
         "n".repeat(64)
     );
-    assert!(plan_at("x.toml", &text).is_ok(), "151 letters");
+    assert!(plan_at("x.toml", &text).is_ok(), "under 150 letters");
     let results = Path::new("/").join("r".repeat(3900));
     let problems = Experiment::parse(Path::new("x.toml"), MT).expect("parsed").plan(&results).expect_err("a problem");
     assert!(problems.to_string().contains("the path of the run's folder has 39"), "{problems}");

@@ -200,7 +200,7 @@ fn gaps_of_a_learnt_text_are_filled() {
     let circumstances = Circumstances {
         trainable_parameters: 1,
         total_parameters: 1,
-        forward_flops: task::forward_flops(&planned.run).unwrap(),
+        forward_flops: task::forward_flops(&planned.run, planned.run.data.vocabulary).unwrap(),
         data_hash: String::new(),
         device: "cpu".into(),
         threads: 1,

@@ -79,10 +79,10 @@ fn a_step_has_as_many_rows_as_fill_its_batches() {
         ..config("R+V", 2, 2)
     };
     let expected = 2 * model.flops(17, Some(116), 27).unwrap().total;
-    assert_eq!(task::forward_flops(run).unwrap(), Some(expected));
+    assert_eq!(task::forward_flops(run, run.data.vocabulary).unwrap(), Some(expected));
     let other = &plan("task = \"translation\"\nmix = \"V\"\n").runs[0].run;
-    assert_eq!(task::forward_flops(other).unwrap(), None);
-    assert_eq!(task::count_parameters(run).unwrap(), model.parameters(true).unwrap());
+    assert_eq!(task::forward_flops(other, other.data.vocabulary).unwrap(), None);
+    assert_eq!(task::size::parameters(run, run.data.vocabulary).unwrap(), model.parameters(true).unwrap());
 }
 
 /// PAPER.md, Table 6: the Transformer of T5-base's sizes has 223M parameters.
@@ -91,7 +91,7 @@ fn the_papers_profile_has_the_papers_parameters() {
     let file = "experiments/paper/table6/c4.toml";
     let plans = synthesizer::experiment::plan_all(&[file.into()], std::path::Path::new("results")).unwrap();
     let run = &plans[0].1.runs.iter().find(|planned| planned.name == "V-s1").expect("a Transformer").run;
-    let (trainable, total) = task::count_parameters(run).unwrap();
+    let (trainable, total) = task::size::parameters(run, run.data.vocabulary).unwrap();
     assert_eq!((trainable as f64 / 1e6).round(), 223.0);
     assert_eq!(trainable, total);
     // 65,536 tokens a batch: 128 sources of 512

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod generate;
 mod mixes;
 pub mod parity;
+mod preflight;
 pub mod report;
 pub mod run;
 mod run_folder;

@@ -19,6 +19,7 @@ pub mod markup;
 pub mod news_articles;
 pub mod official;
 pub mod official_catalog;
+pub mod overlap;
 pub mod parlai;
 pub mod persona_chat;
 pub mod pre_tokens;
@@ -147,6 +148,13 @@ pub fn load(config: &DataConfig, task: TaskKind) -> anyhow::Result<Corpus> {
         // labelled corpora have a loader of their own, `labelled::load`
         other => bail!("corpus `{}` has no plain text", kebab(&other)),
     }
+}
+
+/// Test rows of a corpus that its training split has too; from the cache where it has the counts.
+pub fn seen_in_training(corpus: &Corpus) -> anyhow::Result<overlap::Seen> {
+    let tests = [corpus.test.as_ref()];
+    overlap::seen_or_load(&corpus.hash, corpus.train.as_ref(), &tests, &token_folder()?)
+        .with_context(|| format!("while comparing the test set of {} with its training set", corpus.name))
 }
 
 /// A corpus as a model reads it.

@@ -7,7 +7,7 @@
 
 use super::pre_tokens::{self, byte_level};
 use super::rows::sha256_hex;
-use super::{Corpus, Examples};
+use super::{cache_folder, Corpus, Examples};
 use crate::excerpt::excerpt;
 use crate::files::write_atomically;
 use crate::interrupt;
@@ -313,9 +313,8 @@ pub fn train_or_load_rows(
     vocabulary: usize,
     folder: &Path,
 ) -> anyhow::Result<Tokenizer> {
-    let key = sha256_hex(format!("byte-level BPE 3, {vocabulary}, {hash}").as_bytes());
-    let file = folder.join(format!("{key}.tokenizer"));
-    match cached(&file)? {
+    let file = folder.join(file_name(hash, vocabulary));
+    match from_cache(&file)? {
         Ok(Some(tokenizer)) => return Ok(tokenizer),
         Ok(None) => {}
         Err(why) => sealed::tell_rebuild(&file, &why),
@@ -326,8 +325,21 @@ pub fn train_or_load_rows(
     Ok(tokenizer)
 }
 
+/// The tokenizer that was trained on the corpus of this hash, if the cache has it whole.
+///
+/// # Errors
+/// No cache folder; a cache file that cannot be opened.
+pub fn cached(hash: &str, vocabulary: usize) -> anyhow::Result<Option<Tokenizer>> {
+    let file = cache_folder()?.join("tokens").join(file_name(hash, vocabulary));
+    Ok(from_cache(&file)?.unwrap_or(None))
+}
+
+fn file_name(hash: &str, vocabulary: usize) -> String {
+    format!("{}.tokenizer", sha256_hex(format!("byte-level BPE 3, {vocabulary}, {hash}").as_bytes()))
+}
+
 /// The tokenizer of a cache file, none where there is no file, or why it cannot be used.
-fn cached(file: &Path) -> anyhow::Result<Result<Option<Tokenizer>, String>> {
+fn from_cache(file: &Path) -> anyhow::Result<Result<Option<Tokenizer>, String>> {
     let (opened, size) = match sealed::open(file)? {
         Found::Missing => return Ok(Ok(None)),
         Found::Damaged(why) => return Ok(Err(why)),

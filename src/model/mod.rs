@@ -62,20 +62,23 @@ impl TransformerConfig {
 }
 
 impl TransformerConfig {
-    /// Trainable and total parameters, without making a tensor; with `cross`, decoder layers attend to a memory.
+    /// Trainable and total parameters, without making a tensor; with `cross`, decoder layers attend to a memory. At most
+    /// `u64::MAX`.
     pub fn parameters(&self, cross: bool) -> Result<(u64, u64), CostError> {
         let attention = self.layer_cost()?.parameters();
+        // 128 bits hold the product of any four sizes; a count that 64 bits do not hold is the largest that they do
         let [d, ff, vocabulary, encoder, decoder] =
             [self.d_model, self.d_ff, self.vocabulary, self.encoder_layers, self.decoder_layers]
-                .map(|size| size as u64);
+                .map(|size| size.max(0) as u128);
         let norm = 2 * d;
         let feed_forward = 2 * d * ff + ff + d;
         let layer = 2 * norm + feed_forward;
         let cross_layer = if cross { norm + 4 * (d * d + d) } else { 0 };
-        let stacks = u64::from(encoder > 0) + u64::from(decoder > 0);
+        let stacks = u128::from(encoder > 0) + u128::from(decoder > 0);
         let around = vocabulary * d + (encoder + decoder) * layer + decoder * cross_layer + stacks * norm;
-        let layers = encoder + decoder;
-        Ok((around + layers * attention.trainable, around + layers * attention.total))
+        let all = |of_layer: u64| around + (encoder + decoder) * u128::from(of_layer);
+        let narrow = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
+        Ok((narrow(all(attention.trainable)), narrow(all(attention.total))))
     }
 
     /// Trainable and total parameters of a [`classifier::Classifier`] with `outputs` outputs, without making a tensor.
@@ -83,7 +86,7 @@ impl TransformerConfig {
         let (trainable, total) = TransformerConfig { decoder_layers: 0, ..self.clone() }.parameters(false)?;
         let d = self.d_model as u64;
         let head = d * d + d + d * outputs + outputs;
-        Ok((trainable + head, total + head))
+        Ok((trainable.saturating_add(head), total.saturating_add(head)))
     }
 }
 

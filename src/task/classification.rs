@@ -265,6 +265,7 @@ impl Classification {
         let training = TrainingRows {
             tokenizer,
             hash: corpus.hash.clone(),
+            seen: labelled::seen_in_training(&corpus)?,
             notes,
             lengths: train.lengths.clone(),
             batch_tokens: run.train.batch_tokens,

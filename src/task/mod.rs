@@ -10,6 +10,7 @@ pub mod language_modelling;
 pub mod masked_language_modelling;
 pub mod remarks;
 pub mod sequence_to_sequence;
+pub mod size;
 pub mod summarization;
 pub mod tokens;
 pub mod translation;
@@ -17,7 +18,6 @@ pub mod writer;
 
 use crate::attention::cost::CostError;
 use crate::attention::SelfAttention;
-use crate::data::labelled;
 use crate::data::rows::is_blank;
 use crate::data::token_store::SourceLimit;
 use crate::data::tokenizer::Tokenizer;
@@ -191,25 +191,16 @@ pub fn build_generator(run: &Run, folder: &Path, device: Device) -> Result<Box<d
     })
 }
 
-/// Trainable and total parameters of the run's model, with a vocabulary of the full size.
-pub fn count_parameters(run: &Run) -> Result<(u64, u64)> {
-    let config = transformer_config(run, run.data.vocabulary);
-    if run.task == TaskKind::Classification {
-        return Ok(config.classifier_parameters(labelled::outputs(&run.data)? as u64)?);
-    }
-    Ok(config.parameters(run.task.has_encoder() && run.task.has_decoder())?)
-}
-
-/// Floating-point operations of a training step's forward pass, where every step has the same: `None` for tasks whose rows
+/// Floating-point operations of a training step's forward pass with a tokenizer of `vocabulary` entries, where every step has the same: `None` for tasks whose rows
 /// differ in length. As many rows as fill `batch_tokens`, `accumulate` times; counted as
 /// [`MODEL_FLOPS_DEFINITION`](crate::experiment::MODEL_FLOPS_DEFINITION) says.
-pub fn forward_flops(run: &Run) -> Result<Option<u64>> {
+pub fn forward_flops(run: &Run, vocabulary: usize) -> Result<Option<u64>> {
     if run.task != TaskKind::MaskedLanguageModelling {
         return Ok(None);
     }
     let counts = run.data.spans_in(run.data.window);
     let rows = (run.train.batch_tokens / counts.longest()) as i64;
-    let config = transformer_config(run, run.data.vocabulary);
+    let config = transformer_config(run, vocabulary);
     let batch = config.flops(rows, Some(counts.source() as i64), counts.target() as i64)?;
     let step = batch.total.checked_mul(run.train.accumulate as u64).ok_or(CostError::TooMany)?;
     Ok(Some(step))
@@ -236,7 +227,8 @@ fn around_blanks<T: Default>(blank: &[bool], outputs: Vec<T>) -> Vec<T> {
     blank.iter().map(|blank| if *blank { T::default() } else { outputs.next().unwrap_or_default() }).collect()
 }
 
-fn tokenizer_file(folder: &Path) -> PathBuf {
+/// Where a run's folder has its tokenizer.
+pub fn tokenizer_file(folder: &Path) -> PathBuf {
     folder.join(TOKENIZER)
 }
 

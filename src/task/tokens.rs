@@ -2,6 +2,7 @@
 
 use super::DevScore;
 use crate::data::batching::{self, BatchOptions};
+use crate::data::overlap::Seen;
 use crate::data::token_store::{Counts, TokenStore};
 use crate::data::tokenizer::{Tokenizer, BEGIN, END, PAD};
 use crate::data::{self, Corpus, Prepared};
@@ -18,6 +19,8 @@ pub struct TrainingRows {
     pub tokenizer: Tokenizer,
     /// SHA-256 (hex) of the data.
     pub hash: String,
+    /// Test rows that the training split has too.
+    pub seen: Seen,
     /// What a reader should know, a line each: name, sizes, what was dropped and why.
     pub notes: Vec<String>,
     /// Length of each training row as the model sees it, marks included.
@@ -48,6 +51,7 @@ pub fn read(run: &Run) -> Result<(Corpus, Prepared, TrainingRows)> {
     let rows = TrainingRows {
         tokenizer: prepared.tokenizer.clone(),
         hash: corpus.hash.clone(),
+        seen: data::seen_in_training(&corpus)?,
         notes,
         lengths: lengths(&prepared.train),
         batch_tokens: run.train.batch_tokens,

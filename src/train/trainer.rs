@@ -289,10 +289,13 @@ impl<'a> Trainer<'a> {
                 metrics.push(metric);
             }
         }
-        for note in &scores.notes {
+        let seen = job.task.training().seen;
+        metrics.push(("test.seen_in_training".into(), seen.share().into()));
+        let notes: Vec<String> = scores.notes.into_iter().chain(seen.remark()).collect();
+        for note in &notes {
             job.progress.say(&format!("{}: note: {note}", job.name));
         }
-        Ok(Scores { metrics, notes: scores.notes })
+        Ok(Scores { metrics, notes })
     }
 
     /// Whether the weights to test are those of the last step.

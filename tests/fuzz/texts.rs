@@ -143,7 +143,7 @@ pub fn experiment(rng: &mut StdRng, folder: &Path) -> Result<()> {
     for planned in &plan.runs {
         let run = Run::from_toml(&planned.run.to_toml()).unwrap_or_else(|error| panic!("{}: {error}", planned.name));
         assert_eq!(run.hash(), planned.hash, "{}", planned.name);
-        let _ = synthesizer::task::count_parameters(&planned.run);
+        let _ = synthesizer::task::size::Size::of(&planned.run, None);
     }
     Ok(())
 }

@@ -69,11 +69,11 @@ pub struct Args {
 
 /// Plans, trains what is not done, and writes each result the moment it exists.
 pub fn run(args: Args) -> Result<()> {
-    let wanted = plan::all(&args)?;
+    let device = device::resolve(args.device)?;
+    let wanted = plan::all(&args, device)?;
     for wanted in &wanted {
         results_csv::check(&wanted.plan.results_csv)?;
     }
-    let device = device::resolve(args.device)?;
     for planned in wanted.iter().flat_map(Wanted::runs).filter(|_| !args.dry_run) {
         device::check_precision(device, planned.run.train.precision).with_context(|| planned.name.clone())?;
     }

@@ -1,9 +1,12 @@
 //! Which runs were asked for, and how far each is.
 
 use super::Args;
+use crate::attention::cost::Thousands;
 use crate::cli::mixes::{is_wanted, none_wanted};
-use crate::experiment::{self, Plan, PlannedRun};
-use crate::task;
+use crate::cli::preflight::{self, Checked};
+use crate::experiment::{Plan, PlannedRun};
+use crate::machine::{self, Memory};
+use crate::task::size::Size;
 use crate::terminal::{say, tell};
 use crate::train::checkpoint;
 use crate::train::environment::{self, Numerics};
@@ -23,6 +26,8 @@ pub(super) struct Wanted {
     pub plan: Plan,
     /// Whether each run is wanted.
     chosen: Vec<bool>,
+    /// The size of each run.
+    sizes: Vec<Size>,
     done: Mutex<Done>,
 }
 
@@ -73,12 +78,16 @@ impl Wanted {
 }
 
 /// Plans the files, and chooses the runs that the options name.
-pub(super) fn all(args: &Args) -> Result<Vec<Wanted>> {
+pub(super) fn all(args: &Args, device: Device) -> Result<Vec<Wanted>> {
     let mut all = Vec::new();
-    for (experiment, plan) in experiment::plan_all(&args.paths, &args.results)? {
-        let missing = experiment.missing_files();
-        if !missing.is_empty() {
-            return Err(experiment::Problems(missing).into());
+    // of several processes the one that started them has checked the files
+    let is_first = args.name.is_none();
+    // LibTorch does not say how much memory another device has
+    let memory = if device == Device::Cpu { machine::memory() } else { Memory::default() };
+    for checked in preflight::check_all(&args.paths, &args.results, memory, is_first)? {
+        let Checked { experiment, plan, sizes, warnings, .. } = checked;
+        for warning in warnings.iter().filter(|_| is_first) {
+            tell(&format!("warning: {warning}"));
         }
         let is_name = |text: &String| plan.runs.iter().any(|planned| planned.name == *text);
         let by_name = |only: &String, name: &String| if is_name(only) { name == only } else { name.contains(only) };
@@ -88,7 +97,7 @@ pub(super) fn all(args: &Args) -> Result<Vec<Wanted>> {
                 && args.name.as_ref().is_none_or(|name| planned.name == *name)
         };
         let chosen = plan.runs.iter().map(chosen).collect();
-        all.push(Wanted { file: experiment.source.path, plan, chosen, done: Mutex::default() });
+        all.push(Wanted { file: experiment.source.path, plan, chosen, sizes, done: Mutex::default() });
     }
     if all.iter().all(|wanted| wanted.runs().next().is_none()) {
         let runs = || all.iter().flat_map(|wanted| &wanted.plan.runs).map(|planned| &planned.run);
@@ -141,12 +150,13 @@ pub(super) fn threads_of(planned: &PlannedRun, device: Device, args: &Args, new:
 
 /// Prints a file's runs, unless one of several processes asks; how many are left to train.
 pub(super) fn print(wanted: &Wanted, args: &Args) -> Result<usize> {
-    let runs: Vec<&PlannedRun> = wanted.runs().collect();
+    let sizes = wanted.sizes.iter().zip(&wanted.chosen).filter_map(|(size, chosen)| chosen.then_some(size));
+    let runs: Vec<(&PlannedRun, &Size)> = wanted.runs().zip(sizes).collect();
     let mut waiting = 0;
     let mut lines =
         vec![format!("{}: {} runs -> {}", wanted.plan.title, runs.len(), wanted.plan.results_csv.display())];
-    let widest = runs.iter().map(|planned| planned.name.chars().count()).max().unwrap_or(0);
-    for planned in runs {
+    let widest = runs.iter().map(|(planned, _)| planned.name.chars().count()).max().unwrap_or(0);
+    for (planned, size) in runs {
         let run = &planned.run;
         let found = if args.fresh { None } else { Some(standing(planned)?) };
         if let Some(remark) = found.as_ref().and_then(|found| found.remark.as_ref()).filter(|_| args.name.is_none()) {
@@ -158,12 +168,13 @@ pub(super) fn print(wanted: &Wanted, args: &Args) -> Result<usize> {
             _ => "to do".to_string(),
         };
         waiting += usize::from(standing != "done");
-        let (trainable, total) = task::count_parameters(run)?;
         lines.push(format!(
-            "  {:<widest$}  {total:>11} parameters ({trainable:>11} trainable)  {} steps of at most {} tokens a side  {standing}",
+            "  {:<widest$}  {} ({} trainable)  {} steps of at most {} tokens a side  {standing}",
             planned.name,
+            size.parameters(),
+            Thousands(size.trainable),
             run.train.steps,
-            run.train.batch_tokens * run.train.accumulate,
+            run.train.batch_tokens.saturating_mul(run.train.accumulate),
         ));
     }
     if args.name.is_none() {

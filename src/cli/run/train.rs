@@ -1,6 +1,7 @@
 //! One run, from data to result.
 
 use super::{folder, plan, Args};
+use crate::attention::cost::Thousands;
 use crate::error::{memory_cause, tell_interrupt, Outcome};
 use crate::experiment::PlannedRun;
 use crate::files::write_atomically;
@@ -101,6 +102,14 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
         progress.say(&format!("{}: {note}", planned.name));
     }
     let (trainable, total) = crate::model::count_parameters(task.variables());
+    let vocabulary = task.training().tokenizer.size();
+    progress.say(&format!(
+        "{}: {} parameters ({} trainable), vocabulary {}",
+        planned.name,
+        Thousands(total),
+        Thousands(trainable),
+        Thousands(vocabulary as u64)
+    ));
     let job = Job {
         name: &planned.name,
         run,
@@ -117,7 +126,7 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
     let circumstances = Circumstances {
         trainable_parameters: trainable,
         total_parameters: total,
-        forward_flops: task::forward_flops(run)?,
+        forward_flops: task::forward_flops(run, vocabulary)?,
         data_hash: task.training().hash.clone(),
         device: device::name(device),
         threads,

@@ -14,12 +14,13 @@ mod spans;
 pub mod superglue;
 pub mod tokens;
 
+use super::overlap::{self, Seen};
 use super::rows::{percentile, split_at, Hasher};
-use super::{catalog, fetch, Examples};
+use super::{catalog, fetch, token_folder, Examples};
 use crate::experiment::config::{CorpusKind, DataConfig};
 use crate::interrupt;
 use crate::metric::classification::MetricKind;
-use anyhow::bail;
+use anyhow::{bail, Context};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
@@ -224,6 +225,13 @@ pub fn load(config: &DataConfig) -> anyhow::Result<LabelledCorpus> {
              movie-sentences"
         ),
     }
+}
+
+/// Rows of all test sets of a corpus that its training split has too; from the cache where it has the counts.
+pub fn seen_in_training(corpus: &LabelledCorpus) -> anyhow::Result<Seen> {
+    let tests: Vec<&dyn Examples> = corpus.tests.iter().map(|test| test as &dyn Examples).collect();
+    overlap::seen_or_load(&corpus.hash, &corpus.train, &tests, &token_folder()?)
+        .with_context(|| format!("while comparing the test sets of {} with its training set", corpus.name))
 }
 
 /// Outputs of a model for the corpus that a `[data]` section names, known before it is read: a logit for each class, or one
