@@ -15,7 +15,6 @@ use crate::regular;
 use crate::sealed::{self, Found};
 use anyhow::{anyhow, bail, Context};
 use serde_json::Value;
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
@@ -357,6 +356,7 @@ mod tests {
     use super::super::rows::Rows;
     use super::*;
     use proptest::prelude::*;
+    use std::fs;
 
     fn rows() -> Rows {
         Rows::pairs(
