@@ -5,7 +5,6 @@ use crate::experiment::{self, PlannedRun, Problem, Problems};
 use crate::task::size::Size;
 use crate::terminal::tell;
 use crate::{interrupt, machine};
-use anyhow::Context;
 use serde_json::{json, Value};
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,7 +25,7 @@ pub struct Args {
 
 /// Prints the plan of each good file, and warnings; all problems of all files are the error.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    interrupt::listen().context("cannot listen for Ctrl-C")?;
+    interrupt::listen();
     let (plans, problems) = match experiment::files(&args.paths) {
         Ok(files) => preflight::check(&files, &args.results, machine::memory(), true)?,
         Err(found) => (Vec::new(), found.0),

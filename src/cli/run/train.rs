@@ -52,9 +52,9 @@ pub(super) fn train_or_fail(planned: &PlannedRun, device: Device, args: &Args, i
 fn no_memory(planned: &PlannedRun, device: Device, why: &str) -> String {
     let settings = &planned.run.train;
     let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
-    let model = task::count_parameters(&planned.run).map_or(String::new(), |(_, total)| {
-        // The value, its gradient and two moments, in float32.
-        format!("; the model has {total} parameters ({} with gradients and Adam's moments)", gigabytes(16 * total))
+    let model = task::size::Size::of(&planned.run, None).map_or(String::new(), |size| {
+        let state = u64::try_from(size.state).unwrap_or(u64::MAX);
+        format!("; the model has {} ({} with gradients and Adam's moments)", size.parameters(), gigabytes(state))
     });
     let there = memory::available(device)
         .map_or(String::new(), |bytes| format!("; {} has {}", device::name(device), gigabytes(bytes)));
