@@ -209,7 +209,7 @@ fn patterns_headings_and_segments_are_counted() {
     fs::create_dir_all(&wmt).unwrap();
     fs::write(
         wmt.join("newstest2014-deen-src.en.sgm"),
-        "<doc>\n".to_string() + &"<seg id=\"1\">a</seg>\n".repeat(3003),
+        "<doc>\n".to_string() + &(1..=3003).map(|id| format!("<seg id=\"{id}\">a</seg>\n")).collect::<String>(),
     )
     .unwrap();
     fs::write(wmt.join("newstest2014-deen-ref.de.sgm"), "<doc>\n<seg id=\"1\">a\n").unwrap();

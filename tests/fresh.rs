@@ -37,9 +37,12 @@ fn fresh_deletes_nothing_when_something_would_stop_the_runs() {
     let pairs = "a b\tb a\n".repeat(40);
     std::fs::write(place.path("pairs.source"), pairs.replace("\tb a", "")).unwrap();
     std::fs::write(place.path("pairs.target"), pairs.replace("a b\t", "")).unwrap();
-    let files = "[\"pairs.source\", \"pairs.target\"]";
+    std::fs::write(place.path("test.source"), "c d\n").unwrap();
+    std::fs::write(place.path("test.target"), "d c\n").unwrap();
+    let files = |name: &str| format!("[\"{name}.source\", \"{name}.target\"]");
+    let (train, test) = (files("pairs"), files("test"));
     let corpus =
-        format!("corpus = \"text\"\nsource = \"en\"\ntarget = \"de\"\ntrain = {files}\ndev = {files}\ntest = {files}");
+        format!("corpus = \"text\"\nsource = \"en\"\ntarget = \"de\"\ntrain = {train}\ndev = {train}\ntest = {test}");
     place.write(&toml.replace("corpus = \"reverse\"", &corpus));
     place.said(&["run", "toy.toml"], 0);
     let results = place.path("results");

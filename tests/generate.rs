@@ -118,7 +118,8 @@ fn a_language_model_completes_no_blank_line() {
     let place = Workplace::new(r#"["V"]"#, 4);
     std::fs::write(place.path("a.txt"), THINGS.map(|thing| format!("the {thing} is on .\n")).concat().repeat(4))
         .unwrap();
-    let data = "corpus = \"text\"\ntrain = \"a.txt\"\ndev = \"a.txt\"\ntest = \"a.txt\"";
+    std::fs::write(place.path("test.txt"), "a lamp is on .\n").unwrap();
+    let data = "corpus = \"text\"\ntrain = \"a.txt\"\ndev = \"a.txt\"\ntest = \"test.txt\"";
     place.write(&experiment("language-modelling", data, 60));
     place.said(&["run", "toy.toml", "--threads", "1"], 0);
     let found = lines(&place, &["results/custom/toy/V-s1"], format!("\nthe lamp\n \u{feff}\n{}\n", "\n").as_bytes());

@@ -17,6 +17,18 @@ fn piped(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Starts with this answer to SIGHUP, whatever this process has: under `nohup` the signal is ignored.
+fn with_hangup(mut command: Command, answer: libc::sighandler_t) -> Command {
+    // SAFETY: signal is async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(libc::SIGHUP, answer);
+            Ok(())
+        })
+    };
+    command
+}
+
 /// Waits until the run has taken steps.
 fn under_way(place: &Workplace, run: &str) {
     let log = place.path(&format!("results/custom/toy/{run}/log.csv"));
@@ -46,7 +58,7 @@ fn a_signal_at_any_moment_of_the_start_ends_with_130() {
     // From before the program's first instruction to the first steps of its children.
     for round in 0..24 {
         let signal = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP][round % 3];
-        let child = piped(place.command(&["run", "toy.toml", "--jobs", "2"]));
+        let child = piped(with_hangup(place.command(&["run", "toy.toml", "--jobs", "2"]), libc::SIG_DFL));
         std::thread::sleep(Duration::from_millis([2, 20, 60, 120, 200, 300, 450, 700][round / 3]));
         send(&child, signal);
         let output = child.wait_with_output().unwrap();
@@ -90,7 +102,7 @@ fn every_signal_that_asks_to_stop_saves_and_a_closed_terminal_may_say_it_twice()
     {
         // Else the log of the round before looks like progress.
         let _ = std::fs::remove_dir_all(place.path("results"));
-        let child = piped(place.command(&["run", "toy.toml"]));
+        let child = piped(with_hangup(place.command(&["run", "toy.toml"]), libc::SIG_DFL));
         under_way(&place, "V-s1");
         signals.iter().for_each(|&signal| send(&child, signal));
         let output = child.wait_with_output().unwrap();
@@ -102,15 +114,7 @@ fn every_signal_that_asks_to_stop_saves_and_a_closed_terminal_may_say_it_twice()
 #[test]
 fn a_closed_terminal_means_nothing_to_a_run_under_nohup() {
     let place = Workplace::new(r#"["V"]"#, 100_000);
-    let mut command = place.command(&["run", "toy.toml"]);
-    // SAFETY: signal is async-signal-safe.
-    unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGHUP, libc::SIG_IGN);
-            Ok(())
-        })
-    };
-    let mut child = piped(command);
+    let mut child = piped(with_hangup(place.command(&["run", "toy.toml"]), libc::SIG_IGN));
     under_way(&place, "V-s1");
     send(&child, libc::SIGHUP);
     std::thread::sleep(Duration::from_millis(300));
@@ -192,6 +196,12 @@ fn the_file_size_limit_is_told_from_a_full_disk() {
     assert_eq!(output.status.signal(), None, "{said}");
     assert!(matches!(output.status.code(), Some(1 | 2)), "{}: {said}", output.status);
     assert!(said.contains("ulimit -f") && !said.contains("the disk is full"), "{said}");
+    // Whatever could not be written is not left half-written.
+    for folder in ["cache/tokens", "results/custom", "results/custom/toy/V-s1", "results/custom/toy/V-s1/checkpoint"] {
+        for entry in std::fs::read_dir(place.path(folder)).into_iter().flatten().flatten() {
+            assert!(!entry.file_name().to_string_lossy().ends_with(".tmp"), "{:?}", entry.path());
+        }
+    }
 }
 
 /// Whether an end for want of memory is one message: no signal, no abort's text.
@@ -254,12 +264,13 @@ fn without_memory_there_is_one_message() {
 #[test]
 fn a_run_without_memory_fails_and_the_next_one_is_trained() {
     let place = Workplace::new(r#"["V"]"#, 4);
-    // The first of the two has 2.1 GB of weights in its feed-forward blocks.
-    let large = "\n[[variant]]\nname = \"small\"\nmix = \"V\"\n[variant.model]\nd_model = 16\nd_ff = 32\n";
-    place.write(
-        &(toy(r#"["V"]"#, 4).replace("d_model = 16", "d_model = 1024").replace("d_ff = 32", "d_ff = 131072") + large),
-    );
     let start = at_start(&place);
+    // 700 MB are left to the program. The first model is small enough for the check before training, which knows the limit and
+    // not how much of it the program itself takes, and too large for what is left: 16 bytes for each of 4 · 1024 · d_ff weights.
+    let d_ff = (((start + 700) << 20) - (300 << 20)) * 9 / 10 / (16 * 4 * 1024);
+    let small = "\n[[variant]]\nname = \"small\"\nmix = \"V\"\n[variant.model]\nd_model = 16\nd_ff = 32\n";
+    let large = toy(r#"["V"]"#, 4).replace("d_model = 16", "d_model = 1024");
+    place.write(&(large.replace("d_ff = 32", &format!("d_ff = {d_ff}")) + small));
     let output = limited(place.command(&["run", "toy.toml"]), libc::RLIMIT_AS, (start + 700) << 20).output().unwrap();
     let said = text(&output);
     is_clean(&output, "run");

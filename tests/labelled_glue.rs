@@ -134,7 +134,7 @@ fn wrong_files_are_refused_with_their_line() {
     assert_eq!(refusal("RTE", b""), "dev.tsv is empty; its first line must name the columns");
     assert_eq!(
         refusal("RTE", b"index\tsentence1\tlabel\n"),
-        "dev.tsv, line 1: RTE needs a column \"sentence2\"; the columns are: index, sentence1, label"
+        "dev.tsv, line 1: RTE needs a column \"sentence2\"; the columns are: \"index\", \"sentence1\", \"label\""
     );
     let score = |score: &str| refusal("STS-B", format!("sentence1\tsentence2\tscore\na\tb\t{score}").as_bytes());
     assert_eq!(score("5.1"), "dev.tsv, line 2: column \"score\": \"5.1\" is not a score from 0 to 5");

@@ -166,3 +166,14 @@ fn a_mix_in_toml_says_what_is_wrong() {
     let error = toml::from_str::<Table>("mix = 3").unwrap_err().to_string();
     assert!(error.contains("a mix of attention functions such as"), "{error}");
 }
+
+#[test]
+fn a_message_about_a_long_mix_is_short_and_marks_the_place() {
+    for mix in [format!("V+{}", "x".repeat(100_000)), format!("V + {}W", " ".repeat(50_000))] {
+        let text = Mix::parse(&mix).unwrap_err().to_string();
+        assert!(text.chars().count() < 1000, "{} characters", text.chars().count());
+        let lines: Vec<&str> = text.lines().collect();
+        let under = lines[1].chars().nth(lines[2].chars().count() - 1);
+        assert!(matches!(under, Some('x' | 'W')), "{text}");
+    }
+}

@@ -283,7 +283,11 @@ fn a_note_is_in_the_log_the_csv_and_every_table() {
     let place = Workplace::new("\"V\"", 1);
     std::fs::write(place.path("a.src"), ENGLISH.join("\n") + "\n").unwrap();
     std::fs::write(place.path("a.tgt"), HINDI.join("\n") + "\n").unwrap();
-    let files = "corpus = \"text\"\ntrain = [\"a.src\", \"a.tgt\"]\ndev = [\"a.src\", \"a.tgt\"]\ntest = [\"a.src\", \"a.tgt\"]";
+    // Another order, since a test set that is the training set is refused.
+    let backwards = |lines: &[&str]| lines.iter().rev().map(|line| format!("{line}\n")).collect::<String>();
+    std::fs::write(place.path("b.src"), backwards(&ENGLISH)).unwrap();
+    std::fs::write(place.path("b.tgt"), backwards(&HINDI)).unwrap();
+    let files = "corpus = \"text\"\ntrain = [\"a.src\", \"a.tgt\"]\ndev = [\"a.src\", \"a.tgt\"]\ntest = [\"b.src\", \"b.tgt\"]";
     place.write(&settings("summarization", files));
     let note = "ROUGE cannot score 4 of 4 references";
     assert!(place.said(&["run", "toy.toml"], 0).contains(note));

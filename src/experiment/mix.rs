@@ -1,7 +1,7 @@
 //! The mix grammar: `TERM ("+" TERM)*`, `TERM = NAME [ "(" key "=" value ("," …)* ")" ]`; spaces may stand between any
 //! two of these. Names, keys and smallest values are those of the registry.
 
-use super::message::clip;
+use super::message::{clip, Place};
 use crate::attention::registry::{self, Entry, Parameter, Shape, FUNCTIONS};
 use crate::attention::Term;
 use serde::de::{Error, Visitor};
@@ -22,7 +22,7 @@ pub struct Mix {
 
 /// What is wrong with a mix, and where. Shown as the fault, the mix and a caret under the place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}\n  {}\n  {:column$}^", printable(mix), "")]
+#[error("{problem}\n{}", marked(mix, *column))]
 pub struct MixError {
     /// The whole mix as typed.
     pub mix: String,
@@ -122,9 +122,13 @@ fn found(value: &str) -> String {
     }
 }
 
-/// One column a character, so that the caret stands right.
-fn printable(mix: &str) -> String {
-    mix.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+/// The mix, or of a long one the part around the place, with a caret under it.
+fn marked(mix: &str, column: usize) -> String {
+    // One character for each of the mix, so that the caret stands right.
+    let line: String = mix.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let Place { column, excerpt, skipped, .. } = Place::of(&line, at..at);
+    format!("  {excerpt}\n  {:1$}^", "", column - 1 - skipped)
 }
 
 impl Mix {

@@ -78,6 +78,11 @@ pub fn look(planned: &PlannedRun) -> Result<Found> {
                 "{}: damaged or changed, because the run's checkpoint is of the planned settings; training writes it again",
                 config.display()
             )),
+            // A clean clone has the committed config.toml of a run, and neither its result nor its checkpoint.
+            Ok((found, _)) if holds_nothing(folder)? => remarks.push(format!(
+                "{}: of other settings (config {found}), with neither result nor checkpoint; training writes it again",
+                config.display()
+            )),
             Ok((found, text)) => {
                 let differences = differences(&text, &planned.run.to_toml());
                 return Ok(Found { standing: Standing::OtherSettings { found, differences }, remark: None });
@@ -104,6 +109,11 @@ pub fn look(planned: &PlannedRun) -> Result<Found> {
         format!("{}: {fault}; {next}", metrics.display())
     }));
     Ok(Found { standing, remark: said(remarks) })
+}
+
+/// Whether a folder has neither a result nor a checkpoint, so that training a run there loses nothing.
+fn holds_nothing(folder: &Path) -> Result<bool> {
+    Ok(!metrics_file(folder).exists() && checkpoint::standing(folder)?.is_none())
 }
 
 /// Whether a checkpoint that can be checked was saved by a run of the planned settings.
@@ -303,5 +313,18 @@ mod tests {
         fs::write(metrics_file(&planned.folder), serde_json::to_vec(&whole(&planned)).unwrap()).unwrap();
         let Standing::OtherSettings { found, differences } = look(&planned).unwrap().standing else { panic!() };
         assert_eq!((found, differences.as_str()), (other.hash(), "there: seed = 4; here: seed = 3"));
+    }
+
+    #[test]
+    fn settings_alone_do_not_hold_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let planned = planned(folder.path());
+        fs::create_dir_all(&planned.folder).unwrap();
+        // as in a clean clone, after the experiment file was changed
+        let other = Run { seed: 4, ..planned.run.clone() };
+        fs::write(config_file(&planned.folder), other.to_toml()).unwrap();
+        let found = look(&planned).unwrap();
+        assert_eq!(found.standing, Standing::New);
+        assert!(found.remark.unwrap().contains("with neither result nor checkpoint"));
     }
 }

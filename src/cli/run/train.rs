@@ -136,6 +136,11 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
     let metrics: Vec<String> =
         trained.metrics.iter().filter_map(|(name, value)| Some(format!("{name} {:.3}", value.as_f64()?))).collect();
     let time = clock(Duration::from_secs_f64(trained.train_seconds + trained.score_seconds));
+    // The folder may have been deleted during training; the checkpoints and the log made it again.
+    if !standing::config_file(&planned.folder).exists() {
+        write_atomically(&standing::config_file(&planned.folder), run.to_toml().as_bytes())?;
+        task.save_assets(&planned.folder)?;
+    }
     outcome::save(&planned.folder, &row)?;
     tell(&format!("{}: done in {time}: {}", planned.name, metrics.join(", ")));
     Ok(Ended::Now)

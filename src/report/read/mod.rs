@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_would_break_a_table_is_one_line() {
-        let sheet = parse("title,seed\n\"a\nb\u{2028}c\u{202e}d \",1\n", Tail::Strict).unwrap();
+        let sheet = parse("title,mix,seed\n\"a\nb\u{2028}c\u{202e}d \",V,1\n", Tail::Strict).unwrap();
         assert_eq!(sheet.rows().next().unwrap().text("title"), "a b c d");
     }
 
