@@ -141,7 +141,7 @@ fn messages_point_at_the_wrong_character() {
         let text = error.to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
-        assert_eq!(lines[1], format!("  {}", mix.replace('\t', " ")));
+        assert_eq!(lines[1].trim_end(), format!("  {}", mix.replace('\t', " ")).trim_end());
         assert_eq!(lines[2], format!("  {caret}"));
         assert!(parts.iter().all(|part| lines[0].contains(part)), "{mix:?}: {text}");
     }
