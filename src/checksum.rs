@@ -46,7 +46,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         for size in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
-            let bytes: Vec<u8> = (0..size).map(|at| (at * 31 >> 3) as u8).collect();
+            let bytes: Vec<u8> = (0..size).map(|at| ((at * 31) >> 3) as u8).collect();
             std::fs::write(&path, &bytes).unwrap();
             let whole = crc32c::crc32c(&bytes);
             assert_eq!(of_bytes(&bytes), whole, "{size}");

@@ -1,7 +1,6 @@
 //! `bench compare` against a peer that stands in for PyTorch and answers what it is told to: a script of the shell.
 
 #[path = "common/workplace.rs"]
-#[allow(dead_code)] // one function of it
 mod workplace;
 
 use std::path::Path;

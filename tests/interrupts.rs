@@ -240,7 +240,8 @@ fn without_memory_there_is_one_message() {
     // Much for Rust: the file's text; for LibTorch: tables and products.
     let line = |number: u32| format!("{} and {}\n", number.wrapping_mul(2_654_435_761), number.wrapping_mul(40_503));
     std::fs::write(place.path("text.txt"), (0..4_000).map(line).collect::<String>()).unwrap();
-    let data = "corpus = \"text\"\ntrain = [\"text.txt\"]\ndev = [\"text.txt\"]\ntest = [\"text.txt\"]";
+    std::fs::write(place.path("test.txt"), "1 and 2\n").unwrap();
+    let data = "corpus = \"text\"\ntrain = [\"text.txt\"]\ndev = [\"text.txt\"]\ntest = [\"test.txt\"]";
     let text_of =
         toy(r#"["V"]"#, 4).replace("\"translation\"", "\"language-modelling\"").replace("encoder_layers = 1\n", "");
     let text_of = text_of.replace("corpus = \"reverse\"", data).replace("d_model = 16", "d_model = 1024");

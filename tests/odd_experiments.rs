@@ -2,7 +2,6 @@
 //! grows faster than the file.
 
 #[path = "common/workplace.rs"]
-#[allow(dead_code)]
 mod workplace;
 
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! What `validate` and `run` find before anything is trained, and what they then tell of the data and the model.
 
 #[path = "common/workplace.rs"]
-#[allow(dead_code)]
 mod workplace;
 
 use serde_json::Value;

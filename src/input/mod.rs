@@ -98,7 +98,7 @@ pub fn file(path: &Path) -> anyhow::Result<File> {
 /// Opens a file of text.
 ///
 /// # Errors
-/// Those of [`file`]; a file that is not text, with the name of its format and how to get text from it.
+/// Those of [`file()`]; a file that is not text, with the name of its format and how to get text from it.
 pub fn open(path: &Path) -> anyhow::Result<Content> {
     let reading = || format!("can't read {}", path.display());
     let file = file(path)?;

@@ -51,7 +51,7 @@ pub struct Numerics {
     pub libtorch: String,
     /// Version of this program.
     pub program: String,
-    /// Those [`VARIABLES`] that are set, such as `MKL_CBWR=AVX2`.
+    /// Those variables of the libraries that are set, such as `MKL_CBWR=AVX2`.
     pub environment: String,
 }
 

@@ -61,7 +61,7 @@ impl Damage {
                 return true;
             }
             Damage::Unreadable => {
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0)).unwrap();
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
                 let is_damaged = std::fs::read(path).is_err();
                 if !is_damaged {
                     // root reads it all the same

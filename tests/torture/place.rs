@@ -247,7 +247,9 @@ pub struct Reference {
 impl Reference {
     /// Made once for each toy.
     pub fn of(name: &str) -> Arc<Reference> {
-        static KNOWN: Mutex<Option<HashMap<String, Arc<Mutex<Option<Arc<Reference>>>>>>> = Mutex::new(None);
+        /// Empty until the first thread that needs it has made it.
+        type Slot = Arc<Mutex<Option<Arc<Reference>>>>;
+        static KNOWN: Mutex<Option<HashMap<String, Slot>>> = Mutex::new(None);
         let slot = KNOWN.lock().unwrap().get_or_insert_default().entry(name.to_string()).or_default().clone();
         let mut slot = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         slot.get_or_insert_with(|| {
