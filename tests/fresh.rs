@@ -1,11 +1,15 @@
 //! `run --fresh`, and output that nobody reads.
 
-mod common;
+#[path = "common/toys.rs"]
+mod toys;
+#[path = "common/workplace.rs"]
+mod workplace;
 
-use common::workplace::{toy, Workplace};
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
+use toys::toys;
+use workplace::{toy, Workplace};
 
 const MIXES: &str = r#"["V", "FR"]"#;
 
@@ -157,4 +161,16 @@ fn an_error_that_nobody_reads_keeps_its_exit_code() {
         place.command(&["validate", "toy.toml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
     assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn fresh_trains_runs_of_every_task_again() {
+    for toy in toys(4) {
+        let place = Workplace::new(MIXES, 4);
+        toy.put(&place);
+        let file = format!("{}.toml", toy.name);
+        place.said(&["run", &file, "--only", "V", "--stop-after", "2"], 130);
+        let said = place.said(&["run", &file, "--only", "V", "--fresh", "--stop-after", "1"], 130);
+        assert!(said.contains("saved after step 1"), "{}: {said}", toy.name);
+    }
 }

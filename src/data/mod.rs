@@ -157,6 +157,17 @@ pub fn seen_in_training(corpus: &Corpus) -> anyhow::Result<overlap::Seen> {
         .with_context(|| format!("while comparing the test set of {} with its training set", corpus.name))
 }
 
+/// Reads the corpus that a `[data]` section names, labelled or not, and keeps nothing of it.
+///
+/// # Errors
+/// Those of [`load`] and of [`labelled::load`].
+pub fn check_readable(config: &DataConfig, task: TaskKind) -> anyhow::Result<()> {
+    match task {
+        TaskKind::Classification => labelled::load(config).map(drop),
+        _ => load(config, task).map(drop),
+    }
+}
+
 /// A corpus as a model reads it.
 pub struct Prepared {
     /// Trained on the training split, or read from the cache.

@@ -35,7 +35,7 @@ pub(super) fn start_again(all: &[Wanted]) -> Result<()> {
     for planned in runs() {
         let wanted = (&planned.run.data, planned.run.task);
         if !read.contains(&wanted) {
-            data::load(wanted.0, wanted.1).with_context(|| {
+            data::check_readable(wanted.0, wanted.1).with_context(|| {
                 format!("{}: the data cannot be read, so --fresh has deleted nothing", planned.name)
             })?;
             read.push(wanted);
