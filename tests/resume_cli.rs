@@ -184,6 +184,17 @@ fn damaged_files_of_a_finished_run_are_named_and_made_again_without_training() {
 }
 
 #[test]
+fn weights_of_another_run_are_named() {
+    let place = Workplace::new(r#"["V"]"#, 4);
+    place.write(&(String::from("seeds = [1, 2]\n") + &toy(r#"["V"]"#, 4)));
+    place.said(&["run", "toy.toml"], 0);
+    let [first, second] = ["V-s1", "V-s2"].map(|run| run_folder(&place, run).join("checkpoint/final.safetensors"));
+    std::fs::copy(second, first).unwrap();
+    let said = place.said(&["generate", "results/custom/toy/V-s1"], 2);
+    assert!(said.contains("final.safetensors: of another run") && said.contains("config.toml"), "{said}");
+}
+
+#[test]
 fn labels_of_another_run_are_named() {
     let place = Workplace::new(r#"["V"]"#, 4);
     let toml = toy(r#"["V"]"#, 4).replace("task = \"translation\"", "task = \"classification\"");

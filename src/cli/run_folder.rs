@@ -20,8 +20,18 @@ pub fn read(folder: &Path) -> Result<(Run, PathBuf)> {
     if !weights.exists() {
         bail!("{}: there are no weights; train the run first (checkpoints are not committed)", weights.display());
     }
-    check(folder, &weights)?;
+    let state = check(folder, &weights)?;
     let run = Run::from_toml(&text).with_context(|| format!("{}: not a resolved run", config.display()))?;
+    if !state.config_hash.is_empty() && state.config_hash != run.hash() {
+        bail!(
+            "{}: of another run (config {}, and {} is config {}). {}",
+            weights.display(),
+            state.config_hash,
+            config.display(),
+            run.hash(),
+            advice(&weights)
+        );
+    }
     Ok((run, weights))
 }
 
@@ -29,7 +39,7 @@ pub fn read(folder: &Path) -> Result<(Run, PathBuf)> {
 ///
 /// # Errors
 /// The weights' header or one of the files is damaged.
-pub fn check(folder: &Path, weights: &Path) -> Result<()> {
+pub fn check(folder: &Path, weights: &Path) -> Result<State> {
     let state: State = checkpoint::load_state(weights).with_context(|| advice(weights))?;
     for (name, expected) in &state.assets {
         let path = folder.join(name);
@@ -44,7 +54,7 @@ pub fn check(folder: &Path, weights: &Path) -> Result<()> {
             );
         }
     }
-    Ok(())
+    Ok(state)
 }
 
 /// Loads the tested weights.
