@@ -14,7 +14,12 @@ use std::path::{Path, PathBuf};
 pub(super) fn lock(planned: &PlannedRun) -> Result<Option<Lock>> {
     let folder = &planned.folder;
     std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
-    Lock::try_take(&folder.join(".lock"))
+    Lock::try_take(&lock_file(folder))
+}
+
+/// Stands in a run's folder as long as a process trains the run there.
+pub(super) fn lock_file(folder: &Path) -> PathBuf {
+    folder.join(".lock")
 }
 
 /// Whether another process holds the run. Makes nothing where there is no folder yet.

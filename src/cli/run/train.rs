@@ -136,12 +136,13 @@ fn train(planned: &PlannedRun, device: Device, args: &Args, interrupt: &Interrup
     let metrics: Vec<String> =
         trained.metrics.iter().filter_map(|(name, value)| Some(format!("{name} {:.3}", value.as_f64()?))).collect();
     let time = clock(Duration::from_secs_f64(trained.train_seconds + trained.score_seconds));
-    // The folder may have been deleted during training; the checkpoints and the log made it again.
-    if !standing::config_file(&planned.folder).exists() {
-        write_atomically(&standing::config_file(&planned.folder), run.to_toml().as_bytes())?;
-        task.save_assets(&planned.folder)?;
-    }
     outcome::save(&planned.folder, &row)?;
+    if !folder::lock_file(&planned.folder).exists() {
+        // What was written before is gone, and `metrics.json` would say that the run is complete.
+        let _ = std::fs::remove_file(outcome::metrics_file(&planned.folder));
+        let what = "was deleted while the run was trained; the same command makes the missing files again";
+        return Err(Outcome::Failed(format!("{}: {what}", planned.folder.display())).into());
+    }
     tell(&format!("{}: done in {time}: {}", planned.name, metrics.join(", ")));
     Ok(Ended::Now)
 }
