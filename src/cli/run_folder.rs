@@ -20,18 +20,8 @@ pub fn read(folder: &Path) -> Result<(Run, PathBuf)> {
     if !weights.exists() {
         bail!("{}: there are no weights; train the run first (checkpoints are not committed)", weights.display());
     }
-    let state = check(folder, &weights)?;
+    check(folder, &weights)?;
     let run = Run::from_toml(&text).with_context(|| format!("{}: not a resolved run", config.display()))?;
-    if !state.config_hash.is_empty() && state.config_hash != run.hash() {
-        bail!(
-            "{}: of another run (config {}, and {} is config {}). {}",
-            weights.display(),
-            state.config_hash,
-            config.display(),
-            run.hash(),
-            advice(&weights)
-        );
-    }
     Ok((run, weights))
 }
 
@@ -39,7 +29,7 @@ pub fn read(folder: &Path) -> Result<(Run, PathBuf)> {
 ///
 /// # Errors
 /// The weights' header or one of the files is damaged.
-pub fn check(folder: &Path, weights: &Path) -> Result<State> {
+pub fn check(folder: &Path, weights: &Path) -> Result<()> {
     let state: State = checkpoint::load_state(weights).with_context(|| advice(weights))?;
     for (name, expected) in &state.assets {
         let path = folder.join(name);
@@ -48,13 +38,14 @@ pub fn check(folder: &Path, weights: &Path) -> Result<State> {
         let found = sha256_hex(&bytes);
         if found != *expected {
             bail!(
-                "{}: damaged, or of another run (SHA-256 {found}, and the weights were saved with {expected}). {}",
+                "{}: damaged, or of another run than {} (SHA-256 {found}, and the weights were saved with {expected}). {}",
                 path.display(),
+                weights.display(),
                 advice(&path)
             );
         }
     }
-    Ok(state)
+    Ok(())
 }
 
 /// Loads the tested weights.
