@@ -3,6 +3,7 @@
 use super::mix::Mix;
 use crate::attention::registry::Shape;
 use crate::attention::Mixing;
+use crate::excerpt::clipped;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -407,6 +408,15 @@ pub struct Run {
     pub decode: Option<DecodeConfig>,
 }
 
+/// Why a text is not a resolved run. Shown with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{shown}")]
+pub struct NotARun {
+    /// The fault alone, on one line.
+    pub message: String,
+    shown: String,
+}
+
 impl Run {
     /// Such as `R+V-s1`, or `V.control-s1` for a variant: the name of the run's folder.
     pub fn name(&self) -> String {
@@ -423,8 +433,12 @@ impl Run {
     }
 
     /// Reads a `config.toml`.
-    pub fn from_toml(text: &str) -> Result<Run, toml::de::Error> {
+    ///
+    /// # Errors
+    /// The text is not TOML, or lacks settings of a run. The message is of bounded length, however long the text's lines are.
+    pub fn from_toml(text: &str) -> Result<Run, NotARun> {
         toml::from_str(text)
+            .map_err(|error| NotARun { message: clipped(error.message()), shown: clipped(&error.to_string()) })
     }
 
     /// The first 16 hex digits of the SHA-256 of [`Run::to_toml`] without the title: equal for equal settings, however
@@ -433,5 +447,17 @@ impl Run {
         use sha2::Digest;
         let settings = Run { title: String::new(), ..self.clone() };
         sha2::Sha256::digest(settings.to_toml()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_about_a_long_line_is_short() {
+        let error = Run::from_toml(&format!("[train{}", "[".repeat(100_000))).unwrap_err();
+        assert!(error.to_string().len() < 10_000, "{} bytes", error.to_string().len());
+        assert!(error.to_string().contains("line 1"), "{error}");
     }
 }

@@ -95,7 +95,7 @@ fn settings(part: &mut Part, row: &Row, name: &str, folder: &Path) -> Option<Run
         return None;
     }
     let read = regular::read_text(&file, regular::RECORD).map_err(|error| error.to_string());
-    let run = match read.and_then(|text| Run::from_toml(&text).map_err(|error| error.message().to_string())) {
+    let run = match read.and_then(|text| Run::from_toml(&text).map_err(|error| error.message)) {
         Ok(run) => run,
         Err(error) => {
             part.problem(Check::Config, &file, Some(name), format!("not the settings of a run: {error}"));
