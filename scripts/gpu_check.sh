@@ -2,7 +2,7 @@
 # Checks a GPU before anything long is trained on it: `make gpu-check`, about 10 minutes. Stops at the first failure.
 #
 # It was written without a GPU and has never been run on one: look for the fault in the script first. With `cpu` as the second
-# argument it does the steps that a CPU can, which is how it was tried.
+# argument it does the steps that a CPU can.
 #
 # usage: scripts/gpu_check.sh PROGRAM [cuda|cpu]     (the program of `make build DEVICE=cuda`)
 set -euo pipefail
