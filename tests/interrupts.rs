@@ -23,6 +23,8 @@ fn with_hangup(mut command: Command, answer: libc::sighandler_t) -> Command {
     unsafe {
         command.pre_exec(move || {
             libc::signal(libc::SIGHUP, answer);
+            // A shell starts background jobs with SIGINT ignored, which would lose a signal before the program handles it.
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
             Ok(())
         })
     };
